@@ -1,0 +1,97 @@
+/*
+ * cursor.h
+ *		The state machine that turns grants into (tick, sequence) pairs.
+ *
+ * A cursor belongs to one incarnation of one worker.  It is born empty, is fed
+ * grants, and dies with its incarnation; nothing else refills it (S5).
+ *
+ *		          install                    issue
+ *		  EMPTY ----------> GRANTED(last) ----------> GRANTED(last' > last)
+ *		                      |      ^
+ *		      time passes the |      | install: a later grant, merged with the
+ *		      last grant's end|      | last one if it continues it
+ *		                      v      |
+ *		                    SPENT ---+
+ *
+ * "last" is the pair issued last.  Each issue moves it strictly upward (S6),
+ * whatever the clock does, and only to a tick inside a grant (S1).  A refused
+ * call returns a code and changes nothing; the caller may retry it as it is,
+ * and all checks run again.
+ */
+#ifndef IDGEN_CORE_CURSOR_H
+#define IDGEN_CORE_CURSOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "grant.h"
+#include "layout.h"
+
+/*
+ * Grants held at once.  Contiguous ones merge, so that a second entry is only
+ * needed after a gap.
+ */
+#define IDGEN_CURSOR_GRANTS_MAX 4
+
+typedef struct IdgenCursor
+{
+	int64_t		last_tick;		/* tick issued last; -1 before the first */
+	int64_t		next_sequence;	/* first unused sequence of last_tick */
+	int32_t		worker;
+	int32_t		grant_count;
+	IdgenGrant	grants[IDGEN_CURSOR_GRANTS_MAX];	/* ascending, disjoint */
+} IdgenCursor;
+
+/* Why a call was refused, or IDGEN_CURSOR_ISSUED. */
+typedef enum IdgenCursorCode
+{
+	IDGEN_CURSOR_ISSUED,
+	IDGEN_CURSOR_GRANT_ENDED,	/* no grant covers the tick due or a later one */
+	IDGEN_CURSOR_NOT_YET_VALID, /* the next grant starts at retry_at */
+	IDGEN_CURSOR_SEQUENCE_SPENT,	/* the ticks usable now are; see retry_at */
+	IDGEN_CURSOR_CLOCK_BEHIND	/* the clock is before the tick issued last */
+} IdgenCursorCode;
+
+typedef enum IdgenInstallCode
+{
+	IDGEN_INSTALL_ADDED,
+	IDGEN_INSTALL_MERGED,
+	IDGEN_INSTALL_BAD,			/* empty, negative, or before what is held */
+	IDGEN_INSTALL_FULL			/* too many grants with gaps between them */
+} IdgenInstallCode;
+
+/*
+ * What a call asks for.  Differences of ticks must not overflow: now is within
+ * +/- IDGEN_UNIX_MS_MAX, and grants never end later than a clock + horizon.
+ */
+typedef struct IdgenCursorDemand
+{
+	int64_t		now;			/* the clock, in ticks */
+	int64_t		run_ahead;		/* ticks the cursor may be ahead of it, >= 0 */
+	int64_t		min_tick;		/* no tick before this one (spill order) */
+	int64_t		count;			/* IDs wanted, >= 1 */
+} IdgenCursorDemand;
+
+/* What it gets: consecutive sequence values of one tick. */
+typedef struct IdgenCursorRun
+{
+	int64_t		tick;
+	int64_t		sequence;		/* the first */
+	int64_t		count;			/* 1 ... demand.count */
+	int64_t		retry_at;		/* if refused, the clock's tick at which it can
+								 * first succeed; unset on GRANT_ENDED */
+} IdgenCursorRun;
+
+extern void idgen_cursor_init(IdgenCursor *cursor, int32_t worker);
+extern IdgenInstallCode idgen_cursor_install(IdgenCursor *cursor,
+											 const IdgenGrant *grant,
+											 int64_t now);
+extern IdgenCursorCode idgen_cursor_issue(IdgenCursor *cursor,
+										  const IdgenLayout *layout,
+										  const IdgenCursorDemand *demand,
+										  IdgenCursorRun *run);
+extern int64_t idgen_cursor_granted_end(const IdgenCursor *cursor);
+extern int64_t idgen_cursor_spill_tick(int32_t worker, int64_t last_tick,
+									   int64_t last_worker);
+
+#endif							/* IDGEN_CORE_CURSOR_H */

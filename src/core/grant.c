@@ -1,0 +1,186 @@
+/*
+ * grant.c
+ *		The interval rule, the choice of a worker, the identity verdict.
+ */
+#include "grant.h"
+
+static int64_t
+max_tick(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int64_t
+min_tick(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * Decide the next grant of one worker.
+ *
+ * start = max(high_water, eligible), never in the past; end is cut to the
+ * horizon and to the end of the field.  The caller stores end as the new mark,
+ * conditional on the mark it passed in.  On IDGEN_GRANT_BEYOND_HORIZON,
+ * *retry_at is the tick of the authority's clock at which the same request can
+ * first succeed.
+ */
+IdgenGrantVerdict
+idgen_grant_decide(const IdgenGrantFacts *facts, int64_t tick_count,
+				   IdgenGrant *grant, int64_t *retry_at)
+{
+	int64_t		start;
+	int64_t		limit;
+
+	if (facts->length < 1 || facts->horizon < 1 || facts->high_water < 0)
+		return IDGEN_GRANT_BAD_REQUEST;
+
+	start = max_tick(max_tick(facts->high_water, facts->eligible), facts->now);
+	if (start >= tick_count)
+		return IDGEN_GRANT_FIELD_EXHAUSTED;
+
+	/* now may be far before tick 0, but never near INT64_MIN or INT64_MAX:
+	 * see IDGEN_UNIX_MS_MAX */
+	limit = facts->now + facts->horizon;
+	if (start >= limit)
+	{
+		*retry_at = start - facts->horizon + 1;
+		return IDGEN_GRANT_BEYOND_HORIZON;
+	}
+
+	limit = min_tick(limit, tick_count);
+	grant->start = start;
+	grant->end = facts->length < limit - start ? start + facts->length : limit;
+	return IDGEN_GRANT_OK;
+}
+
+/*
+ * The tick of the clock from which a cursor granted up to granted_end should
+ * be granted more: one length, or half a horizon, before it can run dry, and
+ * in any case not at once.
+ */
+int64_t
+idgen_grant_due_at(int64_t granted_end, int64_t length, int64_t horizon,
+				   int64_t run_ahead)
+{
+	int64_t		lead = min_tick(length, horizon / 2) + run_ahead;
+
+	return granted_end - min_tick(lead, horizon - 1);
+}
+
+/*
+ * The floor a fence sets: past all that a lost copy of the authority can have
+ * granted.  Such a copy granted at most its clock + horizon, and its clock was
+ * at most clock_error ahead of every reading known here.  A field that ends
+ * before that is used up: the floor is its end.
+ */
+int64_t
+idgen_fence_floor(const IdgenFenceFacts *facts, int64_t tick_count)
+{
+	int64_t		distance = facts->horizon + facts->clock_error;
+	int64_t		latest = max_tick(max_tick(facts->now, facts->last_clock),
+								  facts->highest_mark - facts->horizon);
+	int64_t		floor;
+
+	/* cut before adding: the field may reach INT64_MAX */
+	floor = min_tick(max_tick(latest, 0), tick_count - distance) + distance;
+	return min_tick(max_tick(floor, facts->above), tick_count);
+}
+
+/* The first worker of the range's class that is not below "from". */
+static int64_t
+first_of_class(const IdgenWorkerRange *range, int64_t from)
+{
+	int64_t		gap = (range->remainder - from % range->modulus +
+					   range->modulus) % range->modulus;
+
+	return from + gap;
+}
+
+/* How many workers the range offers; 0 if its half is empty. */
+int64_t
+idgen_worker_range_size(const IdgenWorkerRange *range)
+{
+	int64_t		first = first_of_class(range, range->first);
+
+	if (first > range->last)
+		return 0;
+	return (range->last - first) / range->modulus + 1;
+}
+
+/*
+ * Choose uniformly among the workers of a range that are not busy; -1 if all
+ * are.  "busy" holds distinct workers in ascending order; those outside the
+ * range or its class are ignored.
+ */
+int64_t
+idgen_worker_choose(const IdgenWorkerRange *range, const int64_t *busy,
+					size_t busy_count, uint64_t random)
+{
+	int64_t		size = idgen_worker_range_size(range);
+	int64_t		first = first_of_class(range, range->first);
+	int64_t		free_count = size;
+	int64_t		rank;
+
+	for (size_t i = 0; i < busy_count; i++)
+		if (busy[i] >= first && busy[i] <= range->last &&
+			busy[i] % range->modulus == range->remainder)
+			free_count--;
+	if (free_count <= 0)
+		return -1;
+
+	/* the rank-th free worker: every busy one at or below it pushes it up */
+	rank = (int64_t) (random % (uint64_t) free_count);
+	for (size_t i = 0; i < busy_count; i++)
+	{
+		if (busy[i] < first || busy[i] > range->last ||
+			busy[i] % range->modulus != range->remainder)
+			continue;
+		if ((busy[i] - first) / range->modulus > rank)
+			break;
+		rank++;
+	}
+	return first + rank * range->modulus;
+}
+
+/* An inode and, where both readings have one, a birth time. */
+static bool
+same_file(uint64_t inode_a, int64_t birth_a, uint64_t inode_b, int64_t birth_b)
+{
+	if (inode_a != inode_b)
+		return false;
+	return birth_a == 0 || birth_b == 0 || birth_a == birth_b;
+}
+
+/*
+ * Is this authority still the one whose identity was recorded?  The strongest
+ * difference is named.  Files are not compared after a change of timeline: a
+ * standby's files are never the primary's.
+ */
+IdgenIdentityVerdict
+idgen_identity_compare(const IdgenIdentity *recorded, const IdgenIdentity *found)
+{
+	if (recorded->system_identifier != found->system_identifier)
+		return IDGEN_IDENTITY_OTHER_SYSTEM;
+	if (recorded->database != found->database)
+		return IDGEN_IDENTITY_OTHER_DATABASE;
+	if (recorded->timeline != found->timeline)
+		return IDGEN_IDENTITY_OTHER_TIMELINE;
+	if (!same_file(recorded->control_inode, recorded->control_birth,
+				   found->control_inode, found->control_birth))
+		return IDGEN_IDENTITY_OTHER_CONTROL;
+	if (!same_file(recorded->version_inode, recorded->version_birth,
+				   found->version_inode, found->version_birth))
+		return IDGEN_IDENTITY_OTHER_FILES;
+	return IDGEN_IDENTITY_SAME;
+}
+
+/*
+ * The half of the workers an authority uses under the promotion policy
+ * "split": the parity of the number of its timeline's ancestors.
+ */
+int
+idgen_identity_split_class(int64_t ancestor_count)
+{
+	return (int) (ancestor_count % 2);
+}

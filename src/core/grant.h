@@ -1,0 +1,114 @@
+/*
+ * grant.h
+ *		The authority's decisions: which interval, which worker, whose identity.
+ *
+ * These are the rules on which uniqueness rests (S2, S7, S12).  They are pure:
+ * the authority reads marks and clocks, asks here, and stores the answer in a
+ * transaction.  All positions are in ticks (for the range kind: in numbers).
+ */
+#ifndef IDGEN_CORE_GRANT_H
+#define IDGEN_CORE_GRANT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "layout.h"
+
+/* A half-open interval of ticks. */
+typedef struct IdgenGrant
+{
+	int64_t		start;
+	int64_t		end;
+} IdgenGrant;
+
+typedef enum IdgenGrantVerdict
+{
+	IDGEN_GRANT_OK,
+	IDGEN_GRANT_FIELD_EXHAUSTED,	/* nothing is left below the field's end */
+	IDGEN_GRANT_BEYOND_HORIZON,	/* the worker is reserved up to now + horizon;
+								 * ask again at retry_at */
+	IDGEN_GRANT_BAD_REQUEST		/* a length below one tick, a negative mark */
+} IdgenGrantVerdict;
+
+/* What a grant is decided from. */
+typedef struct IdgenGrantFacts
+{
+	int64_t		now;			/* the authority's clock */
+	int64_t		eligible;		/* nor earlier than this */
+	int64_t		high_water;		/* the worker's mark: max(its row, floor) */
+	int64_t		length;			/* wanted, >= 1 */
+	int64_t		horizon;		/* of the namespace, >= 1 */
+} IdgenGrantFacts;
+
+/* What a fence is decided from (DESIGN 8). */
+typedef struct IdgenFenceFacts
+{
+	int64_t		now;			/* the authority's clock */
+	int64_t		last_clock;		/* latest clock known from records: of the last
+								 * grant, of the newest replayed commit; or 0 */
+	int64_t		highest_mark;	/* of all workers and the floor */
+	int64_t		above;			/* first tick past what the operator named; 0 */
+	int64_t		horizon;
+	int64_t		clock_error;	/* most that inherited clocks differ */
+} IdgenFenceFacts;
+
+/*
+ * Which workers an authority may use: those of [first, last] with
+ * worker % modulus == remainder.  modulus is 1 (all) or 2 (split).
+ */
+typedef struct IdgenWorkerRange
+{
+	int64_t		first;
+	int64_t		last;
+	int64_t		modulus;
+	int64_t		remainder;
+} IdgenWorkerRange;
+
+/*
+ * Where an authority lives.  Birth times are nanoseconds, or 0 where the
+ * filesystem has none; then the inode alone is compared.
+ */
+typedef struct IdgenIdentity
+{
+	uint64_t	system_identifier;
+	uint32_t	database;
+	uint32_t	timeline;
+	uint64_t	control_inode;	/* global/pg_control */
+	int64_t		control_birth;
+	uint64_t	version_inode;	/* PG_VERSION of the database */
+	int64_t		version_birth;
+} IdgenIdentity;
+
+typedef enum IdgenIdentityVerdict
+{
+	IDGEN_IDENTITY_SAME,
+	IDGEN_IDENTITY_OTHER_SYSTEM,	/* dump and restore, pg_upgrade */
+	IDGEN_IDENTITY_OTHER_DATABASE,	/* CREATE DATABASE ... TEMPLATE */
+	IDGEN_IDENTITY_OTHER_TIMELINE,	/* promotion, point-in-time recovery */
+	IDGEN_IDENTITY_OTHER_CONTROL,	/* copied directory, backup without
+									 * recovery, moved host */
+	IDGEN_IDENTITY_OTHER_FILES	/* only PG_VERSION: same OID re-created, SET
+								 * TABLESPACE; no twin can live */
+} IdgenIdentityVerdict;
+
+extern IdgenGrantVerdict idgen_grant_decide(const IdgenGrantFacts *facts,
+											int64_t tick_count,
+											IdgenGrant *grant,
+											int64_t *retry_at);
+
+extern int64_t idgen_grant_due_at(int64_t granted_end, int64_t length,
+								  int64_t horizon, int64_t run_ahead);
+extern int64_t idgen_fence_floor(const IdgenFenceFacts *facts,
+								 int64_t tick_count);
+
+extern int64_t idgen_worker_range_size(const IdgenWorkerRange *range);
+extern int64_t idgen_worker_choose(const IdgenWorkerRange *range,
+								   const int64_t *busy, size_t busy_count,
+								   uint64_t random);
+
+extern IdgenIdentityVerdict idgen_identity_compare(const IdgenIdentity *recorded,
+												   const IdgenIdentity *found);
+extern int	idgen_identity_split_class(int64_t ancestor_count);
+
+#endif							/* IDGEN_CORE_GRANT_H */

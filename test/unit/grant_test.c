@@ -1,0 +1,624 @@
+/*
+ * grant_test.c
+ *		The interval rule, replenishing, fences, the choice of a worker, the
+ *		identity verdict.
+ */
+#include "cursor.h"
+#include "grant.h"
+#include "unit.h"
+
+#define UNTOUCHED	INT64_C(-77)
+
+typedef struct GrantCase
+{
+	const char *name;
+	IdgenGrantFacts facts;		/* now, eligible, high_water, length, horizon */
+	int64_t		tick_count;
+	IdgenGrantVerdict verdict;
+	IdgenGrant	grant;			/* if OK */
+	int64_t		retry_at;		/* if BEYOND_HORIZON */
+} GrantCase;
+
+static const GrantCase grant_cases[] = {
+	{"mark before now", {160, 160, 100, 40, 1000}, 4096,
+	IDGEN_GRANT_OK, {160, 200}, 0},
+	{"mark at now", {160, 160, 160, 40, 1000}, 4096,
+	IDGEN_GRANT_OK, {160, 200}, 0},
+	{"mark after now", {160, 160, 200, 40, 1000}, 4096,
+	IDGEN_GRANT_OK, {200, 240}, 0},
+	{"mark untouched", {160, 160, 0, 40, 1000}, 4096,
+	IDGEN_GRANT_OK, {160, 200}, 0},
+	{"eligible after mark and now", {160, 300, 200, 40, 1000}, 4096,
+	IDGEN_GRANT_OK, {300, 340}, 0},
+	{"eligible before mark", {160, 180, 200, 40, 1000}, 4096,
+	IDGEN_GRANT_OK, {200, 240}, 0},
+	{"eligible before now", {160, 100, 0, 40, 1000}, 4096,
+	IDGEN_GRANT_OK, {160, 200}, 0},
+	{"mark and eligible one tick before now", {160, 159, 159, 40, 1000}, 4096,
+	IDGEN_GRANT_OK, {160, 200}, 0},
+	{"eligible before tick 0", {160, INT64_MIN, 170, 40, 1000}, 4096,
+	IDGEN_GRANT_OK, {170, 210}, 0},
+	{"one tick", {160, 160, 0, 1, 1}, 4096,
+	IDGEN_GRANT_OK, {160, 161}, 0},
+
+	{"end at the horizon", {160, 160, 200, 60, 100}, 4096,
+	IDGEN_GRANT_OK, {200, 260}, 0},
+	{"end cut to the horizon", {160, 160, 200, 61, 100}, 4096,
+	IDGEN_GRANT_OK, {200, 260}, 0},
+	{"last tick below the horizon", {160, 160, 259, 40, 100}, 4096,
+	IDGEN_GRANT_OK, {259, 260}, 0},
+	{"mark at the horizon", {160, 160, 260, 40, 100}, 4096,
+	IDGEN_GRANT_BEYOND_HORIZON, {0, 0}, 161},
+	{"mark far beyond the horizon", {160, 160, 1000, 40, 100}, 4096,
+	IDGEN_GRANT_BEYOND_HORIZON, {0, 0}, 901},
+	{"eligible beyond the horizon", {160, 500, 0, 40, 100}, 4096,
+	IDGEN_GRANT_BEYOND_HORIZON, {0, 0}, 401},
+	{"longest length", {160, 160, 0, INT64_MAX, 100}, 4096,
+	IDGEN_GRANT_OK, {160, 260}, 0},
+
+	{"end at the field's end", {4000, 4000, 4056, 40, 1000}, 4096,
+	IDGEN_GRANT_OK, {4056, 4096}, 0},
+	{"end cut to the field's end", {4000, 4000, 4057, 40, 1000}, 4096,
+	IDGEN_GRANT_OK, {4057, 4096}, 0},
+	{"last tick of the field", {4095, 4095, 0, 40, 1000}, 4096,
+	IDGEN_GRANT_OK, {4095, 4096}, 0},
+	{"mark at the field's end", {4000, 4000, 4096, 40, 1000}, 4096,
+	IDGEN_GRANT_FIELD_EXHAUSTED, {0, 0}, 0},
+	{"clock at the field's end", {4096, 4096, 0, 40, 1000}, 4096,
+	IDGEN_GRANT_FIELD_EXHAUSTED, {0, 0}, 0},
+	{"clock past the field's end", {9999, 9999, 4000, 40, 1000}, 4096,
+	IDGEN_GRANT_FIELD_EXHAUSTED, {0, 0}, 0},
+	{"clock past the field's end, the rest before it", {4096, 0, 0, 40, 1000},
+		4096, IDGEN_GRANT_FIELD_EXHAUSTED, {0, 0}, 0},
+	{"field's end beats the horizon", {10, 10, 4096, 40, 100}, 4096,
+	IDGEN_GRANT_FIELD_EXHAUSTED, {0, 0}, 0},
+	{"field of 63 bits, last tick", {INT64_MAX - 101, INT64_MAX - 101,
+			INT64_MAX - 2, 40, 100}, INT64_MAX,
+	IDGEN_GRANT_OK, {INT64_MAX - 2, INT64_MAX - 1}, 0},
+	{"field of 63 bits, mark at its end", {0, 0, INT64_MAX, 40, 100}, INT64_MAX,
+	IDGEN_GRANT_FIELD_EXHAUSTED, {0, 0}, 0},
+	{"field of 63 bits, mark far beyond", {0, 0, INT64_MAX - 1, 40, 100},
+		INT64_MAX, IDGEN_GRANT_BEYOND_HORIZON, {0, 0}, INT64_MAX - 100},
+
+	{"clock just before tick 0", {-5, -5, 0, 40, 100}, 4096,
+	IDGEN_GRANT_OK, {0, 40}, 0},
+	{"clock before tick 0, cut to the horizon", {-90, -90, 0, 40, 100}, 4096,
+	IDGEN_GRANT_OK, {0, 10}, 0},
+	{"clock a horizon before tick 0", {-100, -100, 0, 40, 100}, 4096,
+	IDGEN_GRANT_BEYOND_HORIZON, {0, 0}, -99},
+	{"clock as early as can be", {-2 * IDGEN_UNIX_MS_MAX,
+			-2 * IDGEN_UNIX_MS_MAX, 0, 40, 100}, 4096,
+	IDGEN_GRANT_BEYOND_HORIZON, {0, 0}, -99},
+
+	{"length zero", {160, 160, 0, 0, 100}, 4096,
+	IDGEN_GRANT_BAD_REQUEST, {0, 0}, 0},
+	{"length negative", {160, 160, 0, INT64_MIN, 100}, 4096,
+	IDGEN_GRANT_BAD_REQUEST, {0, 0}, 0},
+	{"horizon zero", {160, 160, 0, 40, 0}, 4096,
+	IDGEN_GRANT_BAD_REQUEST, {0, 0}, 0},
+	{"mark negative", {160, 160, -1, 40, 100}, 4096,
+	IDGEN_GRANT_BAD_REQUEST, {0, 0}, 0},
+};
+
+static void
+test_decide(void)
+{
+	for (size_t i = 0; i < UNIT_COUNT(grant_cases); i++)
+	{
+		const GrantCase *c = &grant_cases[i];
+		IdgenGrant	grant = {UNTOUCHED, UNTOUCHED};
+		int64_t		retry_at = UNTOUCHED;
+		bool		granted = c->verdict == IDGEN_GRANT_OK;
+		bool		beyond = c->verdict == IDGEN_GRANT_BEYOND_HORIZON;
+		bool		good = true;
+
+		good &= CHECK_EQ(idgen_grant_decide(&c->facts, c->tick_count, &grant,
+											&retry_at), c->verdict);
+		good &= CHECK_EQ(grant.start, granted ? c->grant.start : UNTOUCHED);
+		good &= CHECK_EQ(grant.end, granted ? c->grant.end : UNTOUCHED);
+		good &= CHECK_EQ(retry_at, beyond ? c->retry_at : UNTOUCHED);
+		if (!good)
+			printf("# in the case: %s\n", c->name);
+	}
+}
+
+/* The tick named for a retry works; the one before it does not. */
+static void
+test_retry_at(void)
+{
+	for (size_t i = 0; i < UNIT_COUNT(grant_cases); i++)
+	{
+		IdgenGrantFacts facts = grant_cases[i].facts;
+		IdgenGrant	grant;
+		int64_t		retry_at;
+		int64_t		ignored;
+
+		if (grant_cases[i].verdict != IDGEN_GRANT_BEYOND_HORIZON)
+			continue;
+		(void) idgen_grant_decide(&facts, grant_cases[i].tick_count, &grant,
+								  &retry_at);
+		facts.now = retry_at - 1;
+		CHECK_EQ(idgen_grant_decide(&facts, grant_cases[i].tick_count, &grant,
+									&ignored), IDGEN_GRANT_BEYOND_HORIZON);
+		CHECK_EQ(ignored, retry_at);
+		facts.now = retry_at;
+		CHECK_EQ(idgen_grant_decide(&facts, grant_cases[i].tick_count, &grant,
+									&ignored), IDGEN_GRANT_OK);
+		CHECK_EQ(grant.end - grant.start, 1);
+	}
+}
+
+/* Two grants in a row share their boundary and no tick. */
+static void
+test_worked_sequence(void)
+{
+	IdgenGrantFacts facts = {.now = 160, .eligible = 160, .high_water = 160,
+	.length = 40, .horizon = 1000};
+	IdgenGrant	grant;
+	int64_t		retry_at;
+
+	CHECK_EQ(idgen_grant_decide(&facts, 4096, &grant, &retry_at),
+			 IDGEN_GRANT_OK);
+	CHECK_EQ(grant.start, 160);
+	CHECK_EQ(grant.end, 200);
+	facts.high_water = grant.end;
+	CHECK_EQ(idgen_grant_decide(&facts, 4096, &grant, &retry_at),
+			 IDGEN_GRANT_OK);
+	CHECK_EQ(grant.start, 200);
+	CHECK_EQ(grant.end, 240);
+}
+
+typedef struct DueCase
+{
+	const char *name;
+	int64_t		granted_end;
+	int64_t		length;
+	int64_t		horizon;
+	int64_t		run_ahead;
+	int64_t		due_at;
+} DueCase;
+
+static const DueCase due_cases[] = {
+	{"one length before the end", 1000, 40, 200, 0, 960},
+	{"a length of one tick", 1000, 1, 200, 0, 999},
+	{"a length of half a horizon", 1000, 100, 200, 0, 900},
+	{"half a horizon before the end", 1000, 101, 200, 0, 900},
+	{"half an odd horizon, rounded down", 1000, 150, 201, 0, 900},
+	{"a length of the horizon", 1000, 200, 200, 0, 900},
+	{"run-ahead comes on top", 1000, 40, 200, 30, 930},
+	{"run-ahead to one tick below the horizon", 1000, 40, 200, 159, 801},
+	{"run-ahead that would reach the horizon", 1000, 40, 200, 160, 801},
+	{"the longest run-ahead", 1000, 200, 200, 199, 801},
+	{"the longest length", 1000, INT64_MAX, 200, 0, 900},
+	{"horizon of one tick", 161, 1, 1, 0, 161},
+	{"horizon of two ticks", 162, 1, 2, 0, 161},
+	{"horizon of two ticks, granted at once", 162, 2, 2, 0, 161},
+	{"horizon of two ticks, run-ahead", 162, 1, 2, 1, 161},
+	{"horizon of three ticks, run-ahead", 163, 3, 3, 1, 161},
+	{"nothing granted yet", 0, 40, 200, 0, -40},
+	{"granted to the end of 63 bits", INT64_MAX, 40, 200, 0, INT64_MAX - 40},
+};
+
+static void
+test_due_at(void)
+{
+	for (size_t i = 0; i < UNIT_COUNT(due_cases); i++)
+	{
+		const DueCase *c = &due_cases[i];
+
+		if (!CHECK_EQ(idgen_grant_due_at(c->granted_end, c->length, c->horizon,
+										 c->run_ahead), c->due_at))
+			printf("# in the case: %s\n", c->name);
+	}
+}
+
+/*
+ * Right after a grant to the horizon nothing is due, or the authority would
+ * turn in a circle; when it is due, it is possible; and it is due before a
+ * cursor with its run-ahead can be past the end.
+ */
+static void
+due_after_full_horizon(int64_t length, int64_t horizon, int64_t run_ahead)
+{
+	IdgenGrantFacts facts = {.now = 160, .eligible = 160, .high_water = 160,
+	.length = horizon, .horizon = horizon};
+	IdgenGrant	grant = {0, 0};
+	int64_t		due_at;
+	int64_t		retry_at;
+
+	CHECK_EQ(idgen_grant_decide(&facts, 4096, &grant, &retry_at),
+			 IDGEN_GRANT_OK);
+	CHECK_EQ(grant.end, 160 + horizon);
+	due_at = idgen_grant_due_at(grant.end, length, horizon, run_ahead);
+	CHECK(due_at > 160);
+	CHECK(due_at <= grant.end - run_ahead);
+
+	/* before it can run dry, wherever the horizon leaves room for that */
+	if (run_ahead + 1 < horizon)
+		CHECK(due_at < grant.end - run_ahead);
+	facts.high_water = grant.end;
+	facts.now = facts.eligible = due_at;
+	facts.length = length;
+	CHECK_EQ(idgen_grant_decide(&facts, 4096, &grant, &retry_at),
+			 IDGEN_GRANT_OK);
+}
+
+static void
+test_due_not_at_once(void)
+{
+	for (int64_t horizon = 1; horizon <= 24; horizon++)
+		for (int64_t length = 1; length <= horizon; length++)
+			for (int64_t run_ahead = 0; run_ahead < horizon; run_ahead++)
+				due_after_full_horizon(length, horizon, run_ahead);
+	due_after_full_horizon(1000, 3600, 3599);
+}
+
+typedef struct FenceCase
+{
+	const char *name;
+	IdgenFenceFacts facts;		/* now, last_clock, highest_mark, above,
+								 * horizon, clock_error */
+	int64_t		tick_count;
+	int64_t		floor;
+} FenceCase;
+
+static const FenceCase fence_cases[] = {
+	{"the clock now", {500, 400, 450, 0, 100, 7}, 4096, 607},
+	{"the clock of the last grant", {400, 500, 450, 0, 100, 7}, 4096, 607},
+	{"the highest mark less the horizon", {400, 410, 620, 0, 100, 7}, 4096, 627},
+	{"mark that the clock now explains", {500, 0, 600, 0, 100, 7}, 4096, 607},
+	{"mark one tick past that", {500, 0, 601, 0, 100, 7}, 4096, 608},
+	{"mark that the last grant explains", {0, 500, 600, 0, 100, 7}, 4096, 607},
+	{"mark one tick past that one", {0, 500, 601, 0, 100, 7}, 4096, 608},
+	{"nothing granted ever", {500, 0, 0, 0, 100, 7}, 4096, 607},
+	{"clocks agree", {500, 500, 550, 0, 100, 0}, 4096, 600},
+	{"clocks agree, mark at the horizon", {500, 500, 600, 0, 100, 0}, 4096, 600},
+	{"clocks agree, mark past the horizon", {500, 500, 601, 0, 100, 0},
+		4096, 601},
+	{"horizon of one tick", {500, 500, 501, 0, 1, 0}, 4096, 501},
+	{"clock error above the horizon", {500, 500, 550, 0, 100, 900}, 4096, 1500},
+
+	{"above what the clocks give", {500, 400, 450, 3000, 100, 7}, 4096, 3000},
+	{"above by one tick", {500, 400, 450, 608, 100, 7}, 4096, 608},
+	{"above at it", {500, 400, 450, 607, 100, 7}, 4096, 607},
+	{"above below it", {500, 400, 450, 606, 100, 7}, 4096, 607},
+	{"above below the mark", {400, 400, 620, 619, 100, 7}, 4096, 627},
+
+	{"clocks before tick 0", {-500, -400, 0, 0, 100, 7}, 4096, 107},
+	{"clock before tick 0, no grant", {-500, 0, 0, 0, 100, 7}, 4096, 107},
+	{"clocks one tick before tick 0", {-1, -1, 0, 0, 100, 7}, 4096, 107},
+	{"clock at tick 1", {1, -1, 0, 0, 100, 7}, 4096, 108},
+	{"clocks before tick 0, mark at the horizon", {-50, -50, 100, 0, 100, 7},
+		4096, 107},
+	{"clocks before tick 0, mark past it", {-50, -50, 101, 0, 100, 7},
+		4096, 108},
+	{"clocks before tick 0, above", {-500, -400, 0, 200, 100, 7}, 4096, 200},
+	{"clocks as early as can be", {-2 * IDGEN_UNIX_MS_MAX,
+			-2 * IDGEN_UNIX_MS_MAX, 0, 0, 100, 7}, 4096, 107},
+
+	{"up to the field's end", {500, 400, 450, 0, 100, 7}, 607, 607},
+	{"cut by one tick", {500, 400, 450, 0, 100, 7}, 606, 606},
+	{"cut at the field's end", {4000, 4000, 4050, 0, 100, 7}, 4096, 4096},
+	{"clock past the field", {9999, 4000, 4050, 0, 100, 7}, 4096, 4096},
+	{"mark at the field's end", {0, 0, 4096, 0, 100, 7}, 4096, 4096},
+	{"above the last ID of the field", {0, 0, 0, 4096, 100, 7}, 4096, 4096},
+	{"above any ID of the field", {0, 0, 0, INT64_MAX, 100, 7}, 4096, 4096},
+	{"above the last ID of 63 bits", {0, 0, 0, INT64_MAX, 100, 7}, INT64_MAX,
+		INT64_MAX},
+	{"clock as late as can be", {2 * IDGEN_UNIX_MS_MAX, 0, 0, 0, 100, 7},
+		INT64_MAX, 2 * IDGEN_UNIX_MS_MAX + 107},
+};
+
+static void
+test_fence_floor(void)
+{
+	for (size_t i = 0; i < UNIT_COUNT(fence_cases); i++)
+	{
+		const FenceCase *c = &fence_cases[i];
+
+		if (!CHECK_EQ(idgen_fence_floor(&c->facts, c->tick_count), c->floor))
+			printf("# in the case: %s\n", c->name);
+		CHECK(c->floor >= c->facts.highest_mark);
+		CHECK(c->floor >= c->facts.above || c->floor == c->tick_count);
+	}
+}
+
+/* Issue one ID for incarnation "who"; the ticks it may use are its own. */
+static void
+issue_owned(IdgenCursor *cursor, const IdgenLayout *layout, int64_t now,
+			const int *owner, int who, int64_t *last_id)
+{
+	const IdgenCursorDemand demand = {.now = now, .count = 1};
+	IdgenCursorRun run;
+	int64_t		id;
+
+	if (idgen_cursor_issue(cursor, layout, &demand, &run) !=
+		IDGEN_CURSOR_ISSUED)
+		return;
+	CHECK_EQ(owner[run.tick], who);
+	id = idgen_layout_assemble(layout, run.tick, cursor->worker, run.sequence);
+	CHECK(id > *last_id);
+	*last_id = id;
+}
+
+/*
+ * With long ticks, lengths given in milliseconds are fractions of a tick.  Two
+ * incarnations that take turns on one worker, many times within one tick, must
+ * never be granted the same one.
+ */
+static void
+long_ticks(int64_t tick_ms)
+{
+	const IdgenLayout layout = {.kind = IDGEN_KIND_TIME, .timestamp_bits = 9,
+		.worker_bits = 2, .sequence_bits = 4, .epoch_ms = 1000003,
+	.tick_ms = tick_ms, .horizon_ms = 10 * tick_ms};
+	int			owner[512] = {0};
+	int64_t		last_id[2] = {0, 0};
+	IdgenCursor cursors[2];
+	int64_t		high_water = 0;
+	int64_t		granted_count = 0;
+
+	CHECK_EQ(idgen_layout_validate(&layout), IDGEN_LAYOUT_OK);
+	idgen_cursor_init(&cursors[0], 1);
+	idgen_cursor_init(&cursors[1], 1);
+	for (int step = 0; step < 2000; step++)
+	{
+		/* eight steps in a tick, each short of a whole number of parts */
+		const int64_t now_ms = layout.epoch_ms + step * (tick_ms / 8) + step % 7;
+		const int64_t now = idgen_layout_tick_at(&layout, now_ms);
+		const int	who = step % 2;
+		const IdgenGrantFacts facts = {.now = now, .eligible = now,
+			.high_water = high_water,
+			.length = idgen_layout_ticks_ceil(&layout, 1 + step % 500),
+		.horizon = idgen_layout_ticks_ceil(&layout, layout.horizon_ms)};
+		IdgenGrant	grant;
+		int64_t		retry_at;
+
+		if (idgen_grant_decide(&facts, idgen_layout_tick_count(&layout), &grant,
+							   &retry_at) == IDGEN_GRANT_OK)
+		{
+			for (int64_t tick = grant.start; tick < grant.end; tick++)
+			{
+				CHECK_EQ(owner[tick], 0);
+				owner[tick] = who + 1;
+			}
+			high_water = grant.end;
+			granted_count++;
+			(void) idgen_cursor_install(&cursors[who], &grant, now);
+		}
+		issue_owned(&cursors[who], &layout, now, owner, who + 1, &last_id[who]);
+	}
+	CHECK(granted_count > 100);
+	CHECK(last_id[0] > 0 && last_id[1] > 0);
+}
+
+static void
+test_long_ticks(void)
+{
+	long_ticks(1000);
+	long_ticks(60000);
+}
+
+static int64_t
+range_size(int64_t first, int64_t last, int64_t modulus, int64_t remainder)
+{
+	const IdgenWorkerRange range = {first, last, modulus, remainder};
+
+	return idgen_worker_range_size(&range);
+}
+
+static void
+test_range_size(void)
+{
+	CHECK_EQ(range_size(0, 1023, 1, 0), 1024);
+	CHECK_EQ(range_size(5, 5, 1, 0), 1);
+	CHECK_EQ(range_size(0, 1023, 2, 0), 512);
+	CHECK_EQ(range_size(0, 1023, 2, 1), 512);
+	CHECK_EQ(range_size(0, 2, 2, 0), 2);
+	CHECK_EQ(range_size(0, 2, 2, 1), 1);
+	CHECK_EQ(range_size(3, 7, 2, 0), 2);
+	CHECK_EQ(range_size(3, 7, 2, 1), 3);
+	CHECK_EQ(range_size(0, INT32_MAX, 1, 0), INT64_C(1) << 31);
+
+	/* an empty half */
+	CHECK_EQ(range_size(4, 4, 2, 0), 1);
+	CHECK_EQ(range_size(4, 4, 2, 1), 0);
+	CHECK_EQ(range_size(5, 5, 2, 0), 0);
+	CHECK_EQ(range_size(5, 5, 2, 1), 1);
+}
+
+/*
+ * Over "turns" times as many consecutive random numbers as there are free
+ * workers, each free worker is chosen exactly "turns" times, and no other.
+ */
+static void
+check_uniform(const IdgenWorkerRange *range, unsigned busy_mask)
+{
+	enum
+	{
+		universe = 10,			/* reaches past the range on both sides */
+		turns = 2
+	};
+	int64_t		busy[universe];
+	size_t		busy_count = 0;
+	int			chosen[universe] = {0};
+	uint64_t	free_count = 0;
+
+	for (int64_t worker = 0; worker < universe; worker++)
+	{
+		if (busy_mask >> worker & 1)
+			busy[busy_count++] = worker;
+		else if (worker >= range->first && worker <= range->last &&
+				 worker % range->modulus == range->remainder)
+			free_count++;
+	}
+	if (free_count == 0)
+	{
+		CHECK_EQ(idgen_worker_choose(range, busy, busy_count, busy_mask), -1);
+		return;
+	}
+	for (uint64_t random = 0; random < turns * free_count; random++)
+	{
+		int64_t		worker = idgen_worker_choose(range, busy, busy_count, random);
+
+		if (!CHECK(worker >= 0 && worker < universe))
+			return;
+		chosen[worker]++;
+	}
+	for (int64_t worker = 0; worker < universe; worker++)
+	{
+		bool		usable = worker >= range->first && worker <= range->last &&
+			worker % range->modulus == range->remainder &&
+			!(busy_mask >> worker & 1);
+
+		CHECK_EQ(chosen[worker], usable ? turns : 0);
+	}
+}
+
+static void
+test_choose_uniform(void)
+{
+	const IdgenWorkerRange ranges[] = {{2, 7, 1, 0}, {0, 9, 1, 0}, {3, 3, 1, 0},
+	{2, 7, 2, 0}, {2, 7, 2, 1}, {3, 8, 2, 0}, {3, 7, 2, 1}, {0, 9, 2, 1}};
+
+	for (size_t i = 0; i < UNIT_COUNT(ranges); i++)
+		for (unsigned busy_mask = 0; busy_mask < 1024 && !unit_failed();
+			 busy_mask++)
+			check_uniform(&ranges[i], busy_mask);
+}
+
+static void
+test_choose_edges(void)
+{
+	const IdgenWorkerRange all = {0, 3, 1, 0};
+	const IdgenWorkerRange huge = {0, INT32_MAX, 1, 0};
+	const IdgenWorkerRange empty_half = {4, 4, 2, 1};
+	const int64_t busy[] = {0, 1, 2, 3};
+	const int64_t outside[] = {4, 5, 100, INT32_MAX};
+
+	CHECK_EQ(idgen_worker_choose(&all, busy, 4, 0), -1);
+	CHECK_EQ(idgen_worker_choose(&all, busy, 3, UINT64_MAX), 3);
+	CHECK_EQ(idgen_worker_choose(&all, NULL, 0, UINT64_MAX), 3);
+	CHECK_EQ(idgen_worker_choose(&all, outside, 4, 0), 0);
+	CHECK_EQ(idgen_worker_choose(&all, outside, 4, 3), 3);
+	CHECK_EQ(idgen_worker_choose(&huge, busy, 4, 0), 4);
+	CHECK_EQ(idgen_worker_choose(&huge, NULL, 0, INT32_MAX), INT32_MAX);
+	CHECK_EQ(idgen_worker_choose(&empty_half, NULL, 0, 5), -1);
+}
+
+static const IdgenIdentity recorded = {
+	.system_identifier = UINT64_C(0xf123456789abcdef),
+	.database = 16384,
+	.timeline = 1,
+	.control_inode = UINT64_MAX,
+	.control_birth = 1000,
+	.version_inode = 43,
+	.version_birth = 2000,
+};
+
+/* Both ways round: neither side is special. */
+static IdgenIdentityVerdict
+compare_with(const IdgenIdentity *found)
+{
+	IdgenIdentityVerdict verdict = idgen_identity_compare(&recorded, found);
+
+	CHECK_EQ(idgen_identity_compare(found, &recorded), verdict);
+	return verdict;
+}
+
+static void
+test_identity_single(void)
+{
+	IdgenIdentity found = recorded;
+
+	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_SAME);
+	found.system_identifier++;
+	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_SYSTEM);
+	found = recorded;
+	found.database++;
+	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_DATABASE);
+	found = recorded;
+	found.timeline++;
+	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_TIMELINE);
+	found = recorded;
+	found.control_inode--;
+	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_CONTROL);
+	found = recorded;
+	found.control_birth++;
+	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_CONTROL);
+	found = recorded;
+	found.version_inode++;
+	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_FILES);
+	found = recorded;
+	found.version_birth++;
+	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_FILES);
+}
+
+/* Differences added from the weakest on: the strongest is named. */
+static void
+test_identity_strongest(void)
+{
+	IdgenIdentity found = recorded;
+
+	found.version_inode++;
+	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_FILES);
+	found.control_inode--;
+	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_CONTROL);
+	found.timeline++;
+	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_TIMELINE);
+	found.database++;
+	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_DATABASE);
+	found.system_identifier++;
+	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_SYSTEM);
+}
+
+/* A filesystem without birth times: the inode alone decides. */
+static void
+test_identity_births_missing(void)
+{
+	IdgenIdentity found = recorded;
+
+	found.control_birth = 0;
+	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_SAME);
+	found.version_birth = 0;
+	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_SAME);
+	found.version_inode++;
+	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_FILES);
+	found.control_inode--;
+	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_CONTROL);
+}
+
+static void
+test_split_class(void)
+{
+	CHECK_EQ(idgen_identity_split_class(0), 0);
+	CHECK_EQ(idgen_identity_split_class(1), 1);
+	CHECK_EQ(idgen_identity_split_class(2), 0);
+	CHECK_EQ(idgen_identity_split_class(INT64_C(4294967295)), 1);
+}
+
+static const UnitTest tests[] = {
+	{"the interval rule, case by case", test_decide},
+	{"beyond the horizon names the first tick that works", test_retry_at},
+	{"[160,200) is followed by [200,240)", test_worked_sequence},
+	{"ticks of 1 s and 60 s are never in two grants", test_long_ticks},
+	{"due: when a cursor is granted more, case by case", test_due_at},
+	{"due: not at once, never too early to grant, in time",
+	test_due_not_at_once},
+	{"a fence's floor, case by case", test_fence_floor},
+	{"the size of a worker range and of its halves", test_range_size},
+	{"every free worker is chosen equally often, a busy one never",
+	test_choose_uniform},
+	{"choice with all busy, none busy, busy outside", test_choose_edges},
+	{"identity: one difference at a time", test_identity_single},
+	{"identity: the strongest difference is named", test_identity_strongest},
+	{"identity: a missing birth time is not a difference",
+	test_identity_births_missing},
+	{"the split class alternates with each ancestor", test_split_class},
+};
+
+int
+main(void)
+{
+	return unit_main(tests, UNIT_COUNT(tests));
+}

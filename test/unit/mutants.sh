@@ -1,0 +1,394 @@
+#!/bin/bash
+#
+# mutants.sh
+#		Show that the unit tests can fail: break a copy of src/core in one known
+#		way after the other, and expect the tests to notice each.
+#
+# A mutant is a sed expression on one file.  It must change one line of it, and
+# still compile: otherwise it would show nothing.  A mutant that survives names
+# a rule which no test holds.
+#
+# CORE names the directory to copy; SEED is fixed, so that the outcome is, too.
+
+set -u
+cd "$(dirname "$0")" || exit 1
+
+core=${CORE:-../../src/core}
+export SEED=${SEED:-1}
+jobs_max=$(nproc 2>/dev/null || echo 2)
+programs='layout_test grant_test cursor_test property_test'
+
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+
+mutant_count=0
+
+build()
+{
+	make -s CORE="$1/core" BUILD="$1/build" all >"$1/build.log" 2>&1
+}
+
+# Run all programs; leave one "program: test" per failure in a file.  A mutant
+# may also loop, or be stopped by a sanitizer: both count.
+run()
+{
+	local status
+
+	: >"$1/caught"
+	for program in $programs; do
+		timeout 30 "$1/build/$program" >"$1/$program.tap" 2>&1
+		status=$?
+		[ $status -eq 0 ] && continue
+		if grep -q '^not ok' "$1/$program.tap"; then
+			sed -n "s/^not ok [0-9]* - /$program: /p" "$1/$program.tap"
+		elif [ $status -eq 124 ]; then
+			echo "$program: does not end"
+		else
+			echo "$program: stopped: $(grep -m 1 -oE \
+				'runtime error: .*|AddressSanitizer: [a-z-]+' "$1/$program.tap")"
+		fi >>"$1/caught"
+	done
+}
+
+attempt()
+{
+	local dir=$1 file=$2 expression=$3
+
+	cp -a "$scratch/base" "$dir"
+	sed -i -e "$expression" "$dir/core/$file"
+	if cmp -s "$dir/core/$file" "$scratch/base/core/$file"; then
+		echo 'the expression changes nothing' >"$dir/invalid"
+	elif [ "$(diff "$dir/core/$file" "$scratch/base/core/$file" |
+		grep -c '^>')" -gt 1 ]; then
+		echo 'the expression changes more than one line' >"$dir/invalid"
+	elif ! build "$dir"; then
+		{ echo 'it does not compile'; cat "$dir/build.log"; } >"$dir/invalid"
+	else
+		run "$dir"
+	fi
+	rm -rf "$dir/build"
+}
+
+# mutant NAME FILE EXPRESSION
+mutant()
+{
+	mutant_count=$((mutant_count + 1))
+	names[mutant_count]="$2: $1"
+	while [ "$(jobs -pr | wc -l)" -ge "$jobs_max" ]; do
+		wait -n
+	done
+	attempt "$scratch/$mutant_count" "$2" "$3" &
+}
+
+report()
+{
+	local survivors=0 number dir
+
+	echo "1..$mutant_count"
+	for number in $(seq $mutant_count); do
+		dir=$scratch/$number
+		if [ -s "$dir/invalid" ]; then
+			echo "not ok $number - ${names[number]}: invalid"
+			sed 's/^/# /' "$dir/invalid"
+		elif [ ! -s "$dir/caught" ]; then
+			echo "not ok $number - ${names[number]}: survived"
+		else
+			echo "ok $number - ${names[number]}"
+			sed 's/^/#   caught by /' "$dir/caught"
+			continue
+		fi
+		survivors=$((survivors + 1))
+	done
+	[ $survivors -eq 0 ]
+}
+
+mkdir "$scratch/base" && cp -a "$core" "$scratch/base/core" || exit 1
+build "$scratch/base" || { cat "$scratch/base/build.log"; exit 1; }
+run "$scratch/base"
+if [ -s "$scratch/base/caught" ]; then
+	echo 'Bail out! the tests fail without any mutant'
+	cat "$scratch/base/caught"
+	exit 1
+fi
+
+# ---- cursor: issue ----
+
+mutant 'the end of a grant is inclusive' cursor.c \
+	's/tick >= cursor->grants\[i\]\.end/tick > cursor->grants[i].end/'
+mutant 'a grant is used before its start' cursor.c \
+	's/^\t\t\ttick = cursor->grants\[i\]\.start;/\t\t\t(void) cursor->grants;/'
+mutant 'the tuple (0,0,0) is issued' cursor.c \
+	's/return tick == 0 && cursor->worker == 0 ? 1 : 0;/return 0;/'
+mutant 'every worker skips the first value of tick 0' cursor.c \
+	's/tick == 0 && cursor->worker == 0/tick == 0/'
+mutant 'the clock may go back behind the last tick' cursor.c \
+	's/^\t\ttick = cursor->last_tick;/\t\t(void) cursor->last_tick;/'
+mutant 'min_tick is ignored' cursor.c \
+	's/^\t\ttick = demand->min_tick;/\t\t(void) demand->min_tick;/'
+mutant 'run_ahead is ignored' cursor.c \
+	's/if (tick - demand->now > demand->run_ahead)/if (tick > demand->now)/'
+mutant 'run_ahead is one tick too long' cursor.c \
+	's/if (tick - demand->now > demand->run_ahead)/if (tick - demand->now > demand->run_ahead + 1)/'
+mutant 'run_ahead is one tick too short' cursor.c \
+	's/if (tick - demand->now > demand->run_ahead)/if (tick - demand->now > 0 \&\& tick - demand->now >= demand->run_ahead)/'
+mutant 'retry_at forgets run_ahead' cursor.c \
+	's/retry_at = tick - demand->run_ahead/retry_at = tick/'
+mutant 'retry_at is one tick early' cursor.c \
+	's/retry_at = tick - demand->run_ahead/retry_at = tick - demand->run_ahead - 1/'
+mutant 'retry_at is one tick late' cursor.c \
+	's/retry_at = tick - demand->run_ahead/retry_at = tick - demand->run_ahead + 1/'
+mutant 'a spent tick is called a clock behind' cursor.c \
+	's/cursor->last_tick - demand->now > demand->run_ahead/cursor->last_tick - demand->now >= demand->run_ahead/'
+mutant 'a cursor that never issued has a clock behind it' cursor.c \
+	's/if (cursor->last_tick >= 0 &&/if (/'
+mutant 'tick 0 issued is forgotten when the clock goes back' cursor.c \
+	's/if (cursor->last_tick >= 0 &&/if (cursor->last_tick > 0 \&\&/'
+mutant 'a clock behind is called something else' cursor.c \
+	's/return IDGEN_CURSOR_CLOCK_BEHIND;/return IDGEN_CURSOR_SEQUENCE_SPENT;/'
+mutant 'a clock behind forgets run_ahead' cursor.c \
+	's/cursor->last_tick - demand->now > demand->run_ahead/cursor->last_tick > demand->now/'
+mutant 'a gap is called a spent sequence' cursor.c \
+	's/return IDGEN_CURSOR_NOT_YET_VALID;/return IDGEN_CURSOR_SEQUENCE_SPENT;/'
+mutant 'a spent sequence is called a gap' cursor.c \
+	's/return IDGEN_CURSOR_SEQUENCE_SPENT;/return IDGEN_CURSOR_NOT_YET_VALID;/'
+mutant 'a grant that begins within run_ahead is not yet valid' cursor.c \
+	's/cursor->grants\[i\]\.start - demand->now > demand->run_ahead/cursor->grants[i].start > demand->now/'
+mutant 'a grant that begins at run_ahead is not yet valid' cursor.c \
+	's/cursor->grants\[i\]\.start - demand->now > demand->run_ahead/cursor->grants[i].start - demand->now >= demand->run_ahead/'
+mutant 'a grant that begins one tick past run_ahead is valid' cursor.c \
+	's/cursor->grants\[i\]\.start - demand->now > demand->run_ahead/cursor->grants[i].start - demand->now > demand->run_ahead + 1/'
+mutant 'a grant is not yet valid by its tick' cursor.c \
+	's/cursor->grants\[i\]\.start - demand->now > demand->run_ahead/tick - demand->now > demand->run_ahead/'
+mutant 'a grant is not yet valid by the first one held' cursor.c \
+	's/cursor->grants\[i\]\.start - demand->now > demand->run_ahead/cursor->grants[0].start - demand->now > demand->run_ahead/'
+mutant 'a spent tick is issued from' cursor.c \
+	's/if (sequence < sequence_count)/if (sequence <= sequence_count)/'
+mutant 'the last value of a tick is never used' cursor.c \
+	's/if (sequence < sequence_count)/if (sequence < sequence_count - 1)/'
+mutant 'a batch runs past the sequence' cursor.c \
+	's/demand->count < sequence_count - sequence ?/demand->count < sequence_count ?/'
+mutant 'a batch is recorded as one' cursor.c \
+	's/next_sequence = sequence + run->count/next_sequence = sequence + 1/'
+mutant 'a new tick starts at the old sequence' cursor.c \
+	's/if (tick == cursor->last_tick)/if (tick >= cursor->last_tick)/'
+mutant 'a spent tick is used again from its beginning' cursor.c \
+	's/return cursor->next_sequence;/return cursor->next_sequence % 16;/'
+mutant 'a refusal moves the cursor' cursor.c \
+	's/^\t\trun->retry_at = .*/&\n\t\tcursor->last_tick = tick;/'
+mutant 'a refusal drops the ended grants' cursor.c \
+	's/^\t\t\treturn IDGEN_CURSOR_GRANT_ENDED;/\t\t\treturn drop_grants(cursor, i), IDGEN_CURSOR_GRANT_ENDED;/'
+mutant 'ended grants keep their room' cursor.c \
+	's/if (i > 0)/if (i > 1)/'
+mutant 'dropping grants keeps the wrong ones' cursor.c \
+	's/= cursor->grants\[i\];/= cursor->grants[i - count];/'
+mutant 'the cursor is born with tick 0 issued' cursor.c \
+	's/cursor->last_tick = -1;/cursor->last_tick = 0;/'
+
+# ---- cursor: install, spill ----
+
+mutant 'an overlapping grant is accepted' cursor.c \
+	's/grant->start < newest->end)/grant->start < newest->start)/'
+mutant 'a later grant is merged over the gap' cursor.c \
+	's/grant->start == newest->end/grant->start >= newest->end/'
+mutant 'a grant one tick after the last is merged' cursor.c \
+	's/grant->start == newest->end/grant->start - newest->end <= 1/'
+mutant 'nothing is ever merged' cursor.c \
+	's/grant->start == newest->end/grant->start == newest->end - 1/'
+mutant 'a grant may begin behind the last tick' cursor.c \
+	's/ || grant->start <= cursor->last_tick ||$/ || grant->start < 0 ||/'
+mutant 'a grant before tick 0 is accepted' cursor.c \
+	's/grant->start <= cursor->last_tick/(cursor->last_tick >= 0 \&\& grant->start <= cursor->last_tick)/'
+mutant 'a grant may not begin right after the last tick' cursor.c \
+	's/grant->start <= cursor->last_tick/grant->start <= cursor->last_tick + 1/'
+mutant 'a grant may begin at the last tick' cursor.c \
+	's/grant->start <= cursor->last_tick/grant->start < cursor->last_tick/'
+mutant 'an empty grant is accepted' cursor.c \
+	's/grant->start >= grant->end/grant->start > grant->end/'
+mutant 'a full cursor overwrites its newest grant' cursor.c \
+	's/return IDGEN_INSTALL_FULL;/cursor->grant_count--;/'
+mutant 'room is made one tick early' cursor.c \
+	's/cursor->grants\[0\]\.end <= now/cursor->grants[0].end - 1 <= now/'
+mutant 'room is made one tick late' cursor.c \
+	's/cursor->grants\[0\]\.end <= now/cursor->grants[0].end < now/'
+mutant 'passed grants are dropped though there is room' cursor.c \
+	's/if (cursor->grant_count == IDGEN_CURSOR_GRANTS_MAX &&/if (cursor->grant_count > 0 \&\&/'
+mutant 'the granted end is that of the first grant' cursor.c \
+	's/cursor->grants\[cursor->grant_count - 1\]\.end : 0/cursor->grants[0].end : 0/'
+mutant 'a session spills downward within a tick' cursor.c \
+	's/last_tick : last_tick + 1/last_tick : last_tick/'
+mutant 'a session spills to the same worker within a tick' cursor.c \
+	's/return worker > last_worker/return worker >= last_worker/'
+mutant 'a session never spills within a tick' cursor.c \
+	's/? last_tick : last_tick + 1/? last_tick + 1 : last_tick + 1/'
+
+# ---- grant: the interval rule ----
+
+mutant 'a grant is not cut to the horizon' grant.c \
+	's/limit = min_tick(limit, tick_count);/limit = min_tick(INT64_MAX, tick_count);/'
+mutant 'a grant is not cut to the field' grant.c \
+	's/limit = min_tick(limit, tick_count);/(void) min_tick(limit, tick_count);/'
+mutant 'the tick at the horizon is granted' grant.c \
+	's/limit = facts->now + facts->horizon;/limit = facts->now + facts->horizon + 1;/'
+mutant 'an empty grant at the horizon' grant.c \
+	's/if (start >= limit)/if (start > limit)/'
+mutant 'a grant retry is one tick early' grant.c \
+	's/start - facts->horizon + 1/start - facts->horizon/'
+mutant 'a grant retry is one tick late' grant.c \
+	's/start - facts->horizon + 1/start - facts->horizon + 2/'
+mutant 'the tick after the field is granted' grant.c \
+	's/if (start >= tick_count)/if (start > tick_count)/'
+mutant 'the mark is ignored' grant.c \
+	's/max_tick(facts->high_water, facts->eligible)/facts->eligible/'
+mutant 'grants share one tick' grant.c \
+	's/max_tick(facts->high_water, facts->eligible)/max_tick(facts->high_water - 1, facts->eligible)/'
+mutant 'eligible is ignored' grant.c \
+	's/max_tick(facts->high_water, facts->eligible)/max_tick(facts->high_water, facts->now)/'
+mutant 'a grant may start in the past' grant.c \
+	's/max_tick(facts->now, 0));/0);/'
+mutant 'a grant may start one tick in the past' grant.c \
+	's/max_tick(facts->now, 0));/max_tick(facts->now - 1, 0));/'
+mutant 'a grant never starts now' grant.c \
+	's/max_tick(facts->now, 0));/max_tick(facts->now + 1, 0));/'
+mutant 'a grant is one tick longer than asked' grant.c \
+	's/? start + facts->length : limit/? start + facts->length + 1 : limit/'
+mutant 'a length of zero is granted' grant.c \
+	's/facts->length < 1/facts->length < 0/'
+mutant 'a horizon of zero is accepted' grant.c \
+	's/facts->horizon < 1/facts->horizon < 0/'
+mutant 'a negative mark is accepted' grant.c \
+	's/ || facts->high_water < 0)/)/'
+
+# ---- grant: replenishing ----
+
+mutant 'due by half a horizon alone' grant.c \
+	's/min_tick(length, horizon \/ 2)/(horizon \/ 2 + 0 * length)/'
+mutant 'due by the length alone' grant.c \
+	's/min_tick(length, horizon \/ 2)/length/'
+mutant 'due by the later of length and half a horizon' grant.c \
+	's/min_tick(length, horizon \/ 2)/max_tick(length, horizon \/ 2)/'
+mutant 'half a horizon is rounded up' grant.c \
+	's/min_tick(length, horizon \/ 2)/min_tick(length, (horizon + 1) \/ 2)/'
+mutant 'due without the run-ahead' grant.c \
+	's/horizon \/ 2) + run_ahead;/horizon \/ 2) + 0 * run_ahead;/'
+mutant 'due at once after a grant to the horizon' grant.c \
+	's/min_tick(lead, horizon - 1)/min_tick(lead, horizon)/'
+mutant 'due at once, whatever was granted' grant.c \
+	's/min_tick(lead, horizon - 1)/lead/'
+mutant 'due one tick late under a long run-ahead' grant.c \
+	's/min_tick(lead, horizon - 1)/min_tick(lead, horizon - 2)/'
+mutant 'due only when it has run dry' grant.c \
+	's/granted_end - min_tick(lead, horizon - 1)/granted_end - 0 * lead/'
+
+# ---- grant: fence ----
+
+mutant 'a fence ignores the clock' grant.c \
+	's/max_tick(facts->now, facts->last_clock)/facts->last_clock/'
+mutant 'a fence ignores the clock of the last grant' grant.c \
+	's/max_tick(facts->now, facts->last_clock)/facts->now/'
+mutant 'a fence believes the slower clock' grant.c \
+	's/max_tick(facts->now, facts->last_clock)/min_tick(facts->now, facts->last_clock)/'
+mutant 'a fence ignores what the marks say of the clock' grant.c \
+	's/facts->highest_mark - facts->horizon);/INT64_MIN);/'
+mutant 'a fence takes the highest mark for a clock' grant.c \
+	's/facts->highest_mark - facts->horizon);/facts->highest_mark);/'
+mutant 'a fence starts from before tick 0' grant.c \
+	's/max_tick(latest, 0) + facts->horizon/latest + facts->horizon/'
+mutant 'a fence ignores the horizon' grant.c \
+	's/max_tick(latest, 0) + facts->horizon +/max_tick(latest, 0) +/'
+mutant 'a fence ignores the clock error' grant.c \
+	's/^\t\tfacts->clock_error;/\t\t0;/'
+mutant 'a fence is one tick short' grant.c \
+	's/^\t\tfacts->clock_error;/\t\tfacts->clock_error - 1;/'
+mutant 'a fence is one tick long' grant.c \
+	's/^\t\tfacts->clock_error;/\t\tfacts->clock_error + 1;/'
+mutant 'a fence ignores what the operator named' grant.c \
+	's/max_tick(facts->highest_mark, facts->above)/facts->highest_mark/'
+mutant 'a fence lowers to what the operator named' grant.c \
+	's/floor = max_tick(floor, max_tick(facts->highest_mark/floor = min_tick(floor, max_tick(facts->highest_mark/'
+mutant 'a fence reaches past the field' grant.c \
+	's/return min_tick(floor, tick_count);/return max_tick(floor, 0 * tick_count);/'
+mutant 'a fence leaves the last tick of the field' grant.c \
+	's/return min_tick(floor, tick_count);/return min_tick(floor, tick_count - 1);/'
+
+# ---- grant: workers, identity ----
+
+mutant 'a busy worker is chosen' grant.c \
+	's/range->modulus > rank)/range->modulus >= rank)/'
+mutant 'all free workers after a busy one shift too little' grant.c \
+	's/^\t\trank++;/\t\tbreak;/'
+mutant 'busy workers of the other half count' grant.c \
+	's/^\t\t\tbusy\[i\] % range->modulus == range->remainder)/\t\t\tbusy[i] >= 0)/'
+mutant 'busy workers above the range count' grant.c \
+	's/busy\[i\] >= first && busy\[i\] <= range->last &&/busy[i] >= first \&\&/'
+mutant 'busy workers below the range count' grant.c \
+	's/busy\[i\] >= first && busy\[i\] <= range->last &&/busy[i] <= range->last \&\&/'
+mutant 'all busy is not noticed' grant.c \
+	's/if (free_count <= 0)/if (free_count < 0)/'
+mutant 'the first free worker is never chosen' grant.c \
+	's/rank = (int64_t) (random % (uint64_t) free_count);/rank = (int64_t) (random % (uint64_t) free_count) | (free_count > 1);/'
+mutant 'an empty half has one worker' grant.c \
+	's/if (first > range->last)/if (first > range->last + 1)/'
+mutant 'a range is one worker short' grant.c \
+	's/range->modulus + 1;/range->modulus;/'
+mutant 'a step back of the timeline is not noticed' grant.c \
+	's/recorded->timeline != found->timeline/recorded->timeline < found->timeline/'
+mutant 'a copied control file is not noticed' grant.c \
+	's/return IDGEN_IDENTITY_OTHER_CONTROL;/return IDGEN_IDENTITY_SAME;/'
+mutant 'a missing birth time is a difference' grant.c \
+	's/return birth_a == 0 || birth_b == 0 || /return /'
+mutant 'birth times are not compared' grant.c \
+	's/ || birth_a == birth_b;/ || birth_a != 0;/'
+mutant 'the database beats the system identifier' grant.c \
+	's/if (recorded->system_identifier != found->system_identifier)/if (recorded->database == found->database \&\& recorded->system_identifier != found->system_identifier)/'
+mutant 'the split class never changes' grant.c \
+	's/ancestor_count % 2/ancestor_count % 1/'
+
+# ---- layout ----
+
+mutant 'worker and sequence change places' layout.h \
+	's/(worker << layout->sequence_bits) | sequence/(sequence << layout->worker_bits) | worker/'
+mutant 'the tick spills into the worker' layout.h \
+	's/tick << (layout->worker_bits + layout->sequence_bits)/tick << (layout->worker_bits + layout->sequence_bits - (layout->worker_bits > 0))/'
+mutant '2^63 ticks are counted' layout.h \
+	's/timestamp_bits >= 63/timestamp_bits > 63/'
+mutant 'widths may sum to 64' layout.c \
+	's/^\t\tIDGEN_ID_BITS_MAX)$/\t\tIDGEN_ID_BITS_MAX + 1)/'
+mutant 'widths may sum to 62 only' layout.c \
+	's/^\t\tIDGEN_ID_BITS_MAX)$/\t\tIDGEN_ID_BITS_MAX - 1)/'
+mutant '32 worker bits are accepted' layout.c \
+	's/worker_bits > IDGEN_WORKER_BITS_MAX/worker_bits > IDGEN_WORKER_BITS_MAX + 1/'
+mutant 'a horizon shorter than a tick is accepted' layout.c \
+	's/if (layout->horizon_ms < layout->tick_ms ||/if (layout->horizon_ms < 1 ||/'
+mutant 'a field as long as the horizon is refused' layout.c \
+	'/ticks_ceil(layout, layout->horizon_ms) >/s/>$/>=/'
+mutant 'worker 2^n is encoded' layout.c \
+	's/worker >= idgen_layout_worker_count/worker > idgen_layout_worker_count/'
+mutant 'worker -1 is encoded' layout.c \
+	's/if (worker < 0 || worker/if (worker/'
+mutant 'sequence 2^n is encoded' layout.c \
+	's/sequence >= idgen_layout_sequence_count/sequence > idgen_layout_sequence_count/'
+mutant '(0,0,0) is encoded' layout.c \
+	's/if (tick == 0 && worker == 0 && sequence == 0)/if (tick + worker + sequence < 0)/'
+mutant 'a negative ID is decoded' layout.c \
+	's/if (id < 0)/if (id < -1)/'
+mutant 'an ID too wide is decoded' layout.c \
+	's/if ((id >> shift) >= idgen_layout_tick_count(layout))/if ((id >> shift) > idgen_layout_tick_count(layout))/'
+mutant 'floor truncates before the epoch' layout.c \
+	's/(value % divisor < 0 ? 1 : 0)/(value % divisor < 0 ? 0 : 0)/'
+mutant 'floor is off by one at the start of a tick' layout.c \
+	's/(value % divisor < 0 ? 1 : 0)/(value < 0 ? 1 : 0)/'
+mutant 'ceiling truncates' layout.c \
+	's/(value % divisor > 0 ? 1 : 0)/(value % divisor > 0 ? 0 : 0)/'
+mutant 'a lower bound past the field wraps' layout.c \
+	's/^\t\treturn INT64_MAX;/\t\treturn 0;/'
+mutant 'a lower bound at the end of the field wraps' layout.c \
+	'/^idgen_layout_lower_bound(/,/^}/s/if (tick >= idgen/if (tick > idgen/'
+mutant 'a length below one tick is none' layout.c \
+	's/return ticks < 1 ? 1 : ticks;/return ticks < 0 ? 1 : ticks;/'
+mutant 'a tick too far away overflows' layout.c \
+	's/if (tick > IDGEN_UNIX_MS_MAX \/ layout->tick_ms)/if (tick == INT64_MAX)/'
+mutant 'the epoch belongs to the time before it' layout.c \
+	's/^\tif (tick < 0)$/\tif (tick <= 0)/'
+
+wait
+report
