@@ -1,0 +1,101 @@
+# idgen: builds with PGXS where PostgreSQL's development files are installed.
+#
+# The test and demo targets need nothing but git and make: they install what is missing
+# (test/setup.sh), then work on a private copy of the server in a scratch directory as an
+# ordinary user (test/sandbox.sh, test/private-tree.sh). They touch no system directory.
+
+.DEFAULT_GOAL := all
+
+EXTENSION = idgen
+MODULE_big = idgen
+PGFILEDESC = "idgen - distributed unique, time-sorted 64-bit IDs"
+
+OBJS = $(patsubst %.c,%.o,$(wildcard src/*.c src/core/*.c))
+DATA = $(wildcard sql/idgen--*.sql)
+PG_CPPFLAGS = -Isrc
+
+# Every file in sql/ that is not an install script is a regression test; each stands alone.
+REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(sort $(wildcard sql/*.sql))))
+REGRESS_OPTS = --load-extension=idgen
+EXTRA_CLEAN = tmp_check results regression.diffs regression.out test/unit/build
+
+harness_targets := help unit regress isolation pgtap tap test quick drills demo bench
+
+# IDGEN_BREAK=<name> takes one safety rule out (-DIDGEN_BREAK_<NAME>), so that a drill can show
+# that the rule's test notices. Such a build must never reach a real server: it is honoured only
+# together with DESTDIR, by test/private-tree.sh, which builds from its own copy of the sources.
+ifneq (,$(IDGEN_BREAK))
+ifneq (,$(DESTDIR))
+PG_CPPFLAGS += -DIDGEN_BREAK_$(shell printf %s '$(IDGEN_BREAK)' | tr 'a-z-' 'A-Z_')
+else ifneq (,$(filter-out $(harness_targets) clean,$(or $(MAKECMDGOALS),all)))
+$(error IDGEN_BREAK builds go into a private tree only, see test/private-tree.sh)
+endif
+endif
+
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+
+ifneq (,$(and $(PGXS),$(wildcard $(PGXS))))
+
+# A server built with LLVM asks for bitcode of every extension. It only serves inlining by the
+# JIT compiler, so where that clang is missing, build without it.
+pgxs_clang := $(shell sed -n 's/^CLANG[[:space:]]*=[[:space:]]*//p' $(dir $(PGXS))../Makefile.global)
+ifeq (,$(shell command -v $(firstword $(pgxs_clang) no-clang)))
+override with_llvm = no
+endif
+
+include $(PGXS)
+
+# PGXS follows headers only where the server was configured with --enable-depend, and Debian's
+# was not. All objects depend on all headers: few files, and nothing stale can survive.
+$(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h src/core/*.h) Makefile
+
+else
+
+all install uninstall installcheck:
+	@echo "$(PG_CONFIG): no PostgreSQL server development files found." >&2
+	@echo "Run test/setup.sh to install them (Debian, Ubuntu), or set PG_CONFIG." >&2
+	@exit 1
+
+clean:
+	rm -rf $(OBJS) $(OBJS:.o=.bc) $(MODULE_big).so $(EXTRA_CLEAN)
+
+endif
+
+# The scripts see what is given on the command line of make; this has a default as well.
+export PG_CONFIG
+
+in_sandbox = test/setup.sh && exec test/sandbox.sh
+
+help:
+	@echo 'make             build the extension for the server of pg_config (PG_CONFIG=...)'
+	@echo 'make install     install it there'
+	@echo 'make installcheck  run the SQL tests against a running server that preloads idgen'
+	@echo 'make demo        see IDs come out of a throw-away server (KEEP=1 leaves it running)'
+	@echo 'make test        everything below but the drills: unit, build, regress, pgtap, isolation, tap'
+	@echo 'make quick       the edit loop: unit and regress'
+	@echo 'make unit        the core alone, under address and undefined-behaviour sanitizers'
+	@echo 'make regress     SQL surface and error texts'
+	@echo 'make pgtap       behaviour by namespace and role'
+	@echo 'make isolation   two sessions interleaved'
+	@echo 'make tap         real clusters: crash, restart, concurrency'
+	@echo 'make drills      the long ones (QUICK=1, SEED=..., N=...)'
+	@echo 'make bench       measurements'
+	@echo 'make clean       remove what was built'
+	@echo
+	@echo 'TESTS="name ..." runs only these tests of a stage; KEEP=1 keeps the scratch directory.'
+	@echo 'IDGEN_BREAK=name runs the tests on a build with that safety rule taken out.'
+
+unit regress isolation pgtap tap drills bench:
+	@$(in_sandbox) test/run.sh $@
+
+quick:
+	@$(in_sandbox) test/run.sh unit regress
+
+test:
+	@$(in_sandbox) test/run.sh unit build regress pgtap isolation tap
+
+demo:
+	@$(in_sandbox) test/demo.sh
+
+.PHONY: all install uninstall installcheck clean $(harness_targets)

@@ -1,0 +1,146 @@
+# shellcheck shell=bash disable=SC2034
+# Shared by the scripts in test/. Sourced, never run.
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+die()
+{
+	echo "${0##*/}: $*" >&2
+	exit 1
+}
+
+cpu_count()
+{
+	getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2
+}
+
+# Sets pg_bindir, pg_pkglibdir, pg_sharedir, pgxs_dir (the root of PGXS). Fails quietly where
+# pg_config is missing, or comes without the files to build a server extension.
+find_postgres()
+{
+	local pgxs program
+	# By its full name, because the private tree, which has one too, comes first on PATH later.
+	program=$(command -v "${PG_CONFIG:-pg_config}") || return 1
+	export PG_CONFIG=$program
+	pgxs=$("$PG_CONFIG" --pgxs 2>/dev/null) || return 1
+	[ -f "$pgxs" ] || return 1
+	pgxs_dir=${pgxs%/src/makefiles/pgxs.mk}
+	pg_bindir=$("$PG_CONFIG" --bindir)
+	pg_pkglibdir=$("$PG_CONFIG" --pkglibdir)
+	pg_sharedir=$("$PG_CONFIG" --sharedir)
+}
+
+# A C compiler whose address and undefined-behaviour sanitizers link and run; gcc first, because
+# it is there wherever the extension is built. Prints nothing where there is none.
+sanitizing_cc()
+{
+	local cc dir
+	dir=$(mktemp -d "${TMPDIR:-/tmp}/idgen-cc-XXXXXX")
+	echo 'int main(void) { return 0; }' >"$dir/t.c"
+	for cc in ${CC:+"$CC"} gcc clang cc; do
+		# Word splitting on purpose: CC may carry options.
+		# shellcheck disable=SC2086
+		if $cc -fsanitize=address,undefined -o "$dir/t" "$dir/t.c" 2>/dev/null && "$dir/t" 2>/dev/null; then
+			echo "$cc"
+			break
+		fi
+	done
+	rm -rf "$dir"
+}
+
+# The safety rule to take out, as the C macro IDGEN_BREAK_<this>.
+break_macro()
+{
+	printf %s "$IDGEN_BREAK" | tr 'a-z-' 'A-Z_'
+}
+
+# Copies the tree at $1 to the directory $2: all that a clone would have, and new files, but no
+# build products and no repository. The rest of the arguments prefix the command that writes.
+copy_tree()
+{
+	local from=$1 to=$2
+	shift 2
+	tar -C "$from" \
+		--exclude=./.git --exclude=./tmp_check --exclude=./results --exclude=./output_iso --exclude=./test/unit/build \
+		--exclude='regression.*' --exclude='*.o' --exclude='*.bc' --exclude='*.so' --exclude='*.a' \
+		-cf - . | "$@" tar -C "$to" -xf -
+}
+
+# Prints the pids of all processes whose program lies under a directory. That is how a server of
+# a private tree is recognised: no pid file to trust, and orphaned backends are found as well.
+processes_under()
+{
+	local dir exe link
+	# The directory may be gone while its processes are not.
+	dir=$(cd "$1" 2>/dev/null && pwd -P) || dir=$1
+	if [ -e /proc/self/exe ]; then
+		for link in /proc/[0-9]*/exe; do
+			exe=$(readlink "$link" 2>/dev/null) || continue
+			case $exe in
+				"$dir"/*) link=${link%/exe}; echo "${link#/proc/}" ;;
+			esac
+		done
+	else
+		ps -A -o pid= -o comm= | awk -v dir="$dir/" 'index($2, dir) == 1 { print $1 }'
+	fi
+}
+
+# Waits until no process of a directory is left; at most $2 tenths of a second.
+wait_none_under()
+{
+	local tries=$2
+	while [ -n "$(processes_under "$1")" ]; do
+		[ "$((tries -= 1))" -gt 0 ] || return 1
+		sleep 0.1
+	done
+}
+
+# Ends every server and client that runs from a private tree under a directory: first as an
+# immediate shutdown, which also frees shared memory, then for good (a backend may be stopped).
+stop_processes_under()
+{
+	local pids
+	pids=$(processes_under "$1")
+	[ -n "$pids" ] || return 0
+	# shellcheck disable=SC2086
+	kill -QUIT $pids 2>/dev/null || true
+	if ! wait_none_under "$1" 50; then
+		pids=$(processes_under "$1")
+		# shellcheck disable=SC2086
+		[ -z "$pids" ] || kill -KILL $pids 2>/dev/null || true
+		wait_none_under "$1" 50 || true
+	fi
+}
+
+# Makes and starts a server from the private tree $1 with its files in $2, and points this
+# process's clients at it. It listens on a Unix socket only, in a directory of its own, so that no
+# port can be taken and the path stays short. The rest of the arguments are configuration lines.
+start_server()
+{
+	local tree_bin=$1 dir=$2
+	shift 2
+	mkdir -p "$dir"
+	unset PGDATABASE PGSERVICE PGPASSFILE PGHOSTADDR
+	export PGHOST PGPORT=5432 PGUSER=postgres
+	PGHOST=$(mktemp -d "${TMPDIR:-/tmp}/sXXXXXX")
+	"$tree_bin/initdb" -D "$dir/data" -U postgres -A trust --no-locale -E UTF8 -N >"$dir/initdb.log" 2>&1 ||
+		{ cat "$dir/initdb.log" >&2; return 1; }
+	{
+		cat "$top/test/regress.conf"
+		echo "listen_addresses = ''"
+		echo "unix_socket_directories = '$PGHOST'"
+		[ $# -eq 0 ] || printf '%s\n' "$@"
+	} >>"$dir/data/postgresql.conf"
+	restart_server "$tree_bin" "$dir"
+}
+
+restart_server()
+{
+	"$1/pg_ctl" -D "$2/data" -l "$2/server.log" -w -t 60 start >"$2/pg_ctl.log" 2>&1 </dev/null ||
+		{ cat "$2/pg_ctl.log" >&2; tail -n 30 "$2/server.log" >&2; return 1; }
+}
+
+stop_server()
+{
+	"$1/pg_ctl" -D "$2/data" -m fast -w -t 60 stop >>"$2/pg_ctl.log" 2>&1
+}

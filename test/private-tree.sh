@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# Builds idgen and installs it into a private copy of the PostgreSQL installation. PostgreSQL
+# finds its files relative to its own program, so a copy of the programs in the same layout uses
+# the share and library directories of the copy: no root, and the system's are not touched.
+#
+#   test/private-tree.sh [--break NAME] [--strict] DIRECTORY
+#
+# --break NAME   take the safety rule NAME out (-DIDGEN_BREAK_NAME); also by IDGEN_BREAK
+# --strict       warnings are errors
+#
+# The last line of the output is the directory of the programs. From a TAP test:
+#   my $bin = `test/private-tree.sh --break some_rule $dir`; chomp $bin;
+#   PostgreSQL::Test::Cluster->new('broken', install_path => dirname($bin));
+set -euo pipefail
+# shellcheck source=test/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# What -Wextra finds in PostgreSQL's own headers and in its idioms is not ours to mend.
+strict_flags='-Werror -Wall -Wextra -Wshadow -Wno-unused-parameter -Wno-missing-field-initializers'
+strict_flags+=' -Wno-sign-compare -Wno-clobbered -Wno-cast-function-type'
+
+copt=
+while [ $# -gt 1 ]; do
+	case $1 in
+		--break) IDGEN_BREAK=$2; shift 2 ;;
+		--strict) copt=$strict_flags; shift ;;
+		*) die "unknown option $1" ;;
+	esac
+done
+[ $# -eq 1 ] || die 'usage: test/private-tree.sh [--break NAME] [--strict] DIRECTORY'
+find_postgres || die 'no PostgreSQL server development files, see test/setup.sh'
+
+mkdir -p "$1/source" "$1/root"
+dest=$(cd "$1" && pwd -P)
+root=$dest/root
+
+# -Wno-clobbered and its like are unknown to clang, which says so as a warning.
+case $("$PG_CONFIG" --cc) in
+	*clang*) [ -z "$copt" ] || copt="$copt -Wno-unknown-warning-option" ;;
+esac
+
+# Programs: real files, because the server resolves symbolic links before it looks around.
+mkdir -p "$root$pg_bindir"
+for program in postgres initdb pg_ctl pg_config psql pgbench pg_dump pg_dumpall pg_restore \
+	pg_basebackup pg_receivewal pg_rewind pg_upgrade pg_resetwal pg_controldata pg_waldump \
+	pg_checksums pg_isready pg_amcheck pg_verifybackup pg_combinebackup pg_createsubscriber \
+	createdb dropdb createuser dropuser vacuumdb reindexdb clusterdb; do
+	[ ! -x "$pg_bindir/$program" ] || cp -L "$pg_bindir/$program" "$root$pg_bindir/"
+done
+ln -sfn postgres "$root$pg_bindir/postmaster"
+
+# Libraries and data: links to the system's, in directories of our own. An idgen that the system
+# may have is left out, and so is bitcode, which would only lead back to the system's.
+link_files()
+{
+	local from=$1 to=$root$1 file
+	mkdir -p "$to"
+	for file in "$from"/*; do
+		case ${file##*/} in
+			idgen | idgen.* | idgen--* | bitcode | pgxs | extension) ;;
+			*) ln -sfn "$file" "$to/" ;;
+		esac
+	done
+}
+link_files "$pg_pkglibdir"
+link_files "$pg_sharedir"
+link_files "$pg_sharedir/extension"
+
+# The extension, from a copy of the sources: the caller's objects may have been built otherwise.
+copy_tree "$top" "$dest/source"
+make_idgen()
+{
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$dest/source" -j"$(cpu_count)" \
+		with_llvm=no PG_CONFIG="$PG_CONFIG" DESTDIR="$root" \
+		${copt:+COPT="$copt"} ${IDGEN_BREAK:+IDGEN_BREAK="$IDGEN_BREAK"} "$@" >&2
+}
+make_idgen all
+make_idgen install
+
+# A mistake here would test the system's installation instead of ours: look.
+bin=$root$pg_bindir
+[ "$("$bin/pg_config" --sharedir)" = "$root$pg_sharedir" ] ||
+	die "the private copy does not find its own files: $("$bin/pg_config" --sharedir)"
+[ -f "$root$pg_pkglibdir/idgen.so" ] || [ -f "$root$pg_pkglibdir/idgen.dylib" ] ||
+	die "idgen was not installed below $root"
+echo "$bin"

@@ -1,0 +1,348 @@
+#!/usr/bin/env bash
+# Runs stages of the test suite and adds up what they found.
+#
+#   test/run.sh STAGE...      unit build regress pgtap isolation tap drills bench
+#
+# Stops at the first stage that fails. A stage in which nothing ran has failed. The last line is
+# "N passed, N failed": test cases of the unit, pgTAP and TAP files, files of the others.
+#
+#   TESTS="name ..."     only these tests
+#   IDGEN_BREAK=name     on a build without that safety rule
+#   IDGEN_JOBS=n         TAP files at a time (default 2; drills 1)
+set -euo pipefail
+# shellcheck source=test/lib.sh
+. "$(dirname "$0")/lib.sh"
+[ $# -gt 0 ] || die 'usage: test/run.sh STAGE...'
+[ -n "${IDGEN_SCRATCH:-}" ] || exec "$top/test/sandbox.sh" test/run.sh "$@"
+cd "$top"
+export IDGEN_TOP=$top
+
+# Every stage sets these.
+passed=0
+failed=0
+# Set by build: the programs of the private tree.
+bin=
+
+# ---------------------------------------------------------------------------------------------
+# Which tests
+
+# Prints the test files of a pattern's matches, those asked for if TESTS names some.
+select_tests()
+{
+	local file name
+	for file in "$@"; do
+		[ -e "$file" ] || continue
+		name=${file##*/}
+		name=${name%.*}
+		if [ -n "${TESTS:-}" ]; then
+			case " $TESTS " in
+				*" $name "* | *" $file "*) ;;
+				*) continue ;;
+			esac
+		fi
+		echo "$file"
+	done
+}
+
+# Puts the names of the tests asked for into the array "tests".
+name_tests()
+{
+	local file
+	tests=()
+	for file in "$@"; do
+		file=${file##*/}
+		tests+=("${file%.*}")
+	done
+}
+
+nothing_to_test()
+{
+	echo "no tests in $1${TESTS:+ named $TESTS}: a stage that tests nothing has failed" >&2
+	failed=1
+	return 1
+}
+
+show_tail()
+{
+	[ -s "$2" ] || return 0
+	echo "---- last $1 lines of $2"
+	tail -n "$1" "$2"
+}
+
+# ---------------------------------------------------------------------------------------------
+# unit: the core without a server
+
+stage_unit()
+{
+	local files tests cc out=$IDGEN_SCRATCH/unit.out status=0 planned not_ok
+	mapfile -t files < <(select_tests test/unit/*_test.c)
+	[ ${#files[@]} -gt 0 ] || { nothing_to_test test/unit; return; }
+	cc=$(sanitizing_cc)
+	[ -n "$cc" ] || { echo 'no compiler with sanitizers' >&2; failed=1; return 1; }
+	[ -z "${IDGEN_BREAK:-}" ] || cc="$cc -DIDGEN_BREAK_$(break_macro)"
+	name_tests "${files[@]}"
+	make -s -C test/unit -j"$(cpu_count)" check CC="$cc" BUILD="$IDGEN_SCRATCH/unit" \
+		${TESTS:+TESTS="${tests[*]}"} >"$out" 2>&1 || status=$?
+	grep -v '^ok ' "$out" || true
+	passed=$(grep -c '^ok ' "$out" || true)
+	not_ok=$(grep -c '^not ok ' "$out" || true)
+	# A case that was planned and never ran has failed; so has a program that ends badly after
+	# its last case, and a check that is not a test program.
+	planned=$(sed -n 's/^1\.\.\([0-9][0-9]*\)$/\1/p' "$out" | awk '{ n += $1 } END { print n + 0 }')
+	failed=$((planned > passed + not_ok ? planned - passed : not_ok))
+	[ "$failed" -gt 0 ] || [ "$status" -eq 0 ] || failed=1
+	[ "$passed" -gt 0 ] || [ "$failed" -gt 0 ] || nothing_to_test test/unit
+	[ "$failed" -eq 0 ]
+}
+
+# ---------------------------------------------------------------------------------------------
+# build: warnings are errors, and every header compiles alone
+
+build()
+{
+	[ -z "$bin" ] || return 0
+	test/private-tree.sh "$@" "$IDGEN_SCRATCH/pg" >"$IDGEN_SCRATCH/build.out" ||
+		{ cat "$IDGEN_SCRATCH/build.out"; return 1; }
+	bin=$(tail -n 1 "$IDGEN_SCRATCH/build.out")
+	PATH=$bin:$PATH
+	export PATH
+}
+
+stage_build()
+{
+	local header cc
+	if build --strict; then
+		echo 'extension .. ok'
+		passed=1
+	else
+		failed=1
+		return 1
+	fi
+	cc=$("$PG_CONFIG" --cc)
+	# Those of the core are looked at by its own tests, without PostgreSQL.
+	for header in src/*.h; do
+		[ -e "$header" ] || continue
+		# As everywhere in PostgreSQL, postgres.h comes first in a source file.
+		# shellcheck disable=SC2046
+		if $cc -std=gnu11 $("$PG_CONFIG" --cppflags) -I"$("$PG_CONFIG" --includedir-server)" -Isrc \
+			-include postgres.h -Wall -Werror -fsyntax-only -x c "$header"; then
+			passed=$((passed + 1))
+		else
+			echo "$header .. FAILED: does not compile alone"
+			failed=$((failed + 1))
+		fi
+	done
+	[ "$failed" -gt 0 ] || echo "$((passed - 1)) headers alone .. ok"
+	[ "$failed" -eq 0 ]
+}
+
+# What the stages with a server need. Warnings are errors here too, so that the edit loop shows
+# what the whole suite would.
+need_build()
+{
+	build --strict || { echo 'build failed' >&2; failed=1; return 1; }
+}
+
+# ---------------------------------------------------------------------------------------------
+# regress, isolation: pg_regress with a server of its own
+
+# run_pg_regress NAME PROGRAM INPUT-DIRECTORY OUTPUT-DIRECTORY TEST...
+run_pg_regress()
+{
+	local name=$1 program=$2 input=$3 out=$4 status=0
+	shift 4
+	mkdir -p "$out"
+	# The input directory is the current one, because the options that name the directory of the
+	# expected files differ between majors, and their defaults agree on this.
+	(
+		cd "$input"
+		"$program" --inputdir=. --outputdir="$out" --bindir="$bin" \
+			--temp-instance="$out/instance" --temp-config="$top/test/regress.conf" \
+			--no-locale --encoding=UTF8 --load-extension=idgen --dbname="idgen_$name" "$@"
+	) 2>&1 | tee "$out/output" || status=$?
+	# "test x ... ok 12 ms" up to 15, "ok 1 - x 12 ms" since.
+	passed=$(grep -cE '^(test +|     )[^ ]+ +\.\.\. ok|^ok [0-9]+ ' "$out/output" || true)
+	failed=$(($# - passed))
+	[ "$failed" -gt 0 ] || [ "$status" -eq 0 ] || failed=1
+	if [ "$failed" -gt 0 ]; then
+		if [ -s "$out/regression.diffs" ]; then
+			echo "---- $out/regression.diffs"
+			head -n 300 "$out/regression.diffs"
+		fi
+		show_tail 30 "$out/log/postmaster.log"
+		return 1
+	fi
+}
+
+stage_regress()
+{
+	local files tests
+	mapfile -t files < <(select_tests sql/*.sql | grep -v '^sql/idgen--' || true)
+	[ ${#files[@]} -gt 0 ] || { nothing_to_test sql; return; }
+	need_build || return
+	name_tests "${files[@]}"
+	run_pg_regress regress "$pgxs_dir/src/test/regress/pg_regress" . "$IDGEN_SCRATCH/regress" "${tests[@]}"
+}
+
+stage_isolation()
+{
+	local files tests
+	mapfile -t files < <(select_tests test/isolation/specs/*.spec)
+	[ ${#files[@]} -gt 0 ] || { nothing_to_test test/isolation/specs; return; }
+	need_build || return
+	name_tests "${files[@]}"
+	run_pg_regress isolation "$pgxs_dir/src/test/isolation/pg_isolation_regress" test/isolation \
+		"$IDGEN_SCRATCH/isolation" "${tests[@]}"
+}
+
+# ---------------------------------------------------------------------------------------------
+# pgtap, tap, drills: files that speak TAP
+
+# run_prove SUMMARY ARGUMENT...
+run_prove()
+{
+	local summary=$1 status=0
+	shift
+	rm -f "$summary"
+	perl test/prove.pl --summary "$summary" "$@" 2>&1 || status=$?
+	if [ -s "$summary" ]; then
+		read -r passed failed <"$summary"
+	else
+		failed=1
+	fi
+	if [ $((passed + failed)) -eq 0 ]; then
+		echo 'all files were skipped: a stage that tests nothing has failed' >&2
+		failed=1
+	fi
+	[ "$failed" -gt 0 ] || [ "$status" -eq 0 ] || failed=1
+	[ "$failed" -eq 0 ]
+}
+
+stage_pgtap()
+{
+	local files dir=$IDGEN_SCRATCH/pgtap status=0
+	mapfile -t files < <(select_tests test/pgtap/*.sql)
+	[ ${#files[@]} -gt 0 ] || { nothing_to_test test/pgtap; return; }
+	need_build || return
+	start_server "$bin" "$dir" || { failed=1; return 1; }
+	if createdb pgtap_template && psql -X -q -d pgtap_template -c 'CREATE EXTENSION pgtap'; then
+		run_prove "$dir/summary" --exec test/pgtap.sh "${files[@]}" || status=1
+	else
+		failed=1 status=1
+	fi
+	stop_server "$bin" "$dir" || { echo 'the server did not stop' >&2; failed=$((failed + 1)) status=1; }
+	[ "$status" -eq 0 ] || show_tail 40 "$dir/server.log"
+	return "$status"
+}
+
+# run_tap DIRECTORY JOBS: files that use PostgreSQL::Test::Cluster. The variables are those that
+# PostgreSQL's own makefiles set, of all majors.
+run_tap()
+{
+	local files dir=$IDGEN_SCRATCH/${1##*/} log file status=0
+	mapfile -t files < <(select_tests "$1"/*.pl)
+	[ ${#files[@]} -gt 0 ] || { nothing_to_test "$1"; return; }
+	need_build || return
+	mkdir -p "$dir/tmp_check/log"
+	(
+		export TESTDIR=$dir TESTDATADIR=$dir/tmp_check TESTLOGDIR=$dir/tmp_check/log
+		export top_builddir=$dir PG_TEST_PORT_DIR=$dir/portlock PGPORT=65432
+		export PG_REGRESS=$pgxs_dir/src/test/regress/pg_regress
+		export PERL5LIB=$pgxs_dir/src/test/perl:$top/test/perl${PERL5LIB:+:$PERL5LIB}
+		unset PGHOST PGUSER PGDATABASE
+		run_prove "$dir/summary" --jobs "$2" "${files[@]}"
+	) || status=1
+	# That was a subshell: the counts come back by the file.
+	if [ -s "$dir/summary" ]; then
+		read -r passed failed <"$dir/summary"
+	fi
+	[ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
+	if [ "$status" -ne 0 ] && [ -s "$dir/summary" ]; then
+		while read -r file; do
+			file=${file##*/}
+			for log in "$dir/tmp_check/log/regress_log_${file%.pl}" "$dir/tmp_check/log/${file%.pl}"_*.log; do
+				show_tail 40 "$log"
+			done
+		done < <(tail -n +2 "$dir/summary")
+	fi
+	return "$status"
+}
+
+stage_tap() { run_tap test/t "${IDGEN_JOBS:-2}"; }
+stage_drills() { run_tap test/drills "${IDGEN_JOBS:-1}"; }
+
+# ---------------------------------------------------------------------------------------------
+# bench: scripts that measure on a fresh server, with the flags of an ordinary build
+
+# Each test/bench/*.c becomes a module that LOAD and CREATE FUNCTION find as '$libdir/<name>'.
+build_bench_modules()
+{
+	local source
+	for source in test/bench/*.c; do
+		[ -e "$source" ] || continue
+		# shellcheck disable=SC2046
+		$("$PG_CONFIG" --cc) $("$PG_CONFIG" --cppflags) $("$PG_CONFIG" --cflags) \
+			$("$PG_CONFIG" --cflags_sl) -I"$("$PG_CONFIG" --includedir-server)" -Isrc -shared \
+			-o "$("$bin/pg_config" --pkglibdir)/$(basename "$source" .c).so" "$source" || return 1
+	done
+}
+
+stage_bench()
+{
+	local files file dir=$IDGEN_SCRATCH/bench
+	mapfile -t files < <(select_tests test/bench/*.sh test/bench/*.sql)
+	[ ${#files[@]} -gt 0 ] || { nothing_to_test test/bench; return; }
+	build || { failed=1; return 1; }
+	build_bench_modules || { failed=1; return 1; }
+	start_server "$bin" "$dir" || { failed=1; return 1; }
+	export PGDATABASE=bench
+	createdb bench
+	psql -X -q -c 'CREATE EXTENSION idgen' || { failed=1; return 1; }
+	for file in "${files[@]}"; do
+		echo "-- $file"
+		case $file in
+			*.sh) bash "$file" ;;
+			*.sql) psql -X -q -v ON_ERROR_STOP=1 -f "$file" ;;
+		esac || { failed=$((failed + 1)); continue; }
+		passed=$((passed + 1))
+	done
+	stop_server "$bin" "$dir" || failed=$((failed + 1))
+	[ "$failed" -eq 0 ] || show_tail 40 "$dir/server.log"
+	[ "$failed" -eq 0 ]
+}
+
+# ---------------------------------------------------------------------------------------------
+
+unset MAKEFLAGS MFLAGS MAKELEVEL
+find_postgres || die 'no PostgreSQL server development files, see test/setup.sh'
+
+total_passed=0
+total_failed=0
+report=()
+for stage in "$@"; do
+	declare -F "stage_$stage" >/dev/null || die "unknown stage $stage"
+done
+for stage in "$@"; do
+	echo
+	echo "== $stage"
+	passed=0
+	failed=0
+	started=$SECONDS
+	verdict=ok
+	"stage_$stage" || verdict=FAILED
+	# Neither may be missed: a stage that says it failed, and one that counted failures.
+	[ "$verdict" = ok ] || [ "$failed" -gt 0 ] || failed=1
+	[ "$failed" -eq 0 ] || verdict=FAILED
+	total_passed=$((total_passed + passed))
+	total_failed=$((total_failed + failed))
+	report+=("$(printf '%-10s %-7s %6d passed %4d failed %5d s' "$stage" "$verdict" "$passed" "$failed" $((SECONDS - started)))")
+	[ "$verdict" = ok ] || break
+done
+
+echo
+printf '%s\n' "${report[@]}"
+[ ${#report[@]} -eq $# ] || echo "not run:  ${*:$((${#report[@]} + 1))}"
+[ -z "${IDGEN_BREAK:-}" ] || echo "on a build without the safety rule $IDGEN_BREAK"
+[ "$total_failed" -eq 0 ] || echo "logs and data: ${IDGEN_KEPT:-$IDGEN_SCRATCH}"
+echo "$total_passed passed, $total_failed failed"
+[ "$total_failed" -eq 0 ]
