@@ -1,0 +1,45 @@
+/*
+ * clock.h
+ *		The two clocks of the server: wall time for ticks, monotonic time for
+ *		waiting.
+ *
+ * The wall clock may step in either direction; nothing is ever timed with it.
+ */
+#ifndef IDGEN_CLOCK_H
+#define IDGEN_CLOCK_H
+
+#include "postgres.h"
+
+#include <time.h>
+
+/* Wall clock in milliseconds since 1970-01-01 00:00:00 UTC. */
+static inline int64
+idgen_clock_wall_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Wall clock in microseconds of the same origin. */
+static inline int64
+idgen_clock_wall_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64) now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* Monotonic clock in microseconds of an unknown origin. */
+static inline int64
+idgen_clock_monotonic_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64) now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+#endif							/* IDGEN_CLOCK_H */

@@ -1,0 +1,62 @@
+/*
+ * compat.h
+ *		Differences between PostgreSQL 15 and 19, all of them.
+ *
+ * No other file tests PG_VERSION_NUM.
+ */
+#ifndef IDGEN_COMPAT_H
+#define IDGEN_COMPAT_H
+
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
+
+#if PG_VERSION_NUM < 150000
+#error "idgen needs PostgreSQL 15 or later"
+#endif
+
+/* The index of this process in per-process shared arrays. */
+#if PG_VERSION_NUM >= 170000
+#define idgen_my_proc_number()	((int) MyProcNumber)
+#else
+#define idgen_my_proc_number()	(MyProc->pgprocno)
+#endif
+
+/* LWLock tranches: 19 creates and names them in one call. */
+#if PG_VERSION_NUM >= 190000
+#define idgen_new_tranche(name)			LWLockNewTrancheId(name)
+#define idgen_register_tranche(id, name)	((void) 0)
+#else
+#define idgen_new_tranche(name)			LWLockNewTrancheId()
+#define idgen_register_tranche(id, name)	LWLockRegisterTranche(id, name)
+#endif
+
+/* Custom wait events have names since 17. */
+#if PG_VERSION_NUM >= 170000
+#include "utils/wait_event.h"
+#define idgen_wait_event(name)	WaitEventExtensionNew(name)
+#else
+#include "utils/wait_event.h"
+#define idgen_wait_event(name)	PG_WAIT_EXTENSION
+#endif
+
+/* Since 18 the primary key may be deferrable. */
+#if PG_VERSION_NUM >= 180000
+#define idgen_primary_key_index(rel)	RelationGetPrimaryKeyIndex(rel, false)
+#else
+#define idgen_primary_key_index(rel)	RelationGetPrimaryKeyIndex(rel)
+#endif
+
+/* Since 18 a module names itself and its version. */
+#if PG_VERSION_NUM >= 180000
+#define IDGEN_MODULE_MAGIC \
+	PG_MODULE_MAGIC_EXT(.name = "idgen", .version = "1.0")
+#else
+#define IDGEN_MODULE_MAGIC	PG_MODULE_MAGIC
+#endif
+
+#endif							/* IDGEN_COMPAT_H */

@@ -1,0 +1,159 @@
+/*
+ * failure.c
+ *		Turn failures into error reports.
+ */
+#include "compat.h"
+
+#include "failure.h"
+
+#include "clock.h"
+#include "settings.h"
+
+/* Hint of a kind when the failure brings none of its own. */
+typedef struct IdgenFailureText
+{
+	int			sqlstate;
+	const char *message;		/* %s is the namespace */
+	const char *detail;
+	const char *hint;
+} IdgenFailureText;
+
+static IdgenFailureText
+failure_text(IdgenFailureKind kind)
+{
+	switch (kind)
+	{
+		case IDGEN_FAILURE_NONE:
+			break;
+		case IDGEN_FAILURE_CAPACITY:
+			return (IdgenFailureText)
+			{
+				ERRCODE_IDGEN_CAPACITY_EXHAUSTED,
+					"all IDs that namespace \"%s\" can issue now are used up",
+					"Every sequence value of the current tick is spent on every worker in use here.",
+					"Retry, raise \"idgen.wait_timeout\" or \"idgen.max_workers_per_namespace\", or use a format with more sequence bits."
+			};
+		case IDGEN_FAILURE_NO_WORKER:
+			return (IdgenFailureText)
+			{
+				ERRCODE_IDGEN_CAPACITY_EXHAUSTED,
+					"no worker of namespace \"%s\" is free",
+					"Every worker number is reserved up to the horizon.",
+					"Retry later, or use a format with more worker bits."
+			};
+		case IDGEN_FAILURE_NOT_YET:
+			return (IdgenFailureText)
+			{
+				ERRCODE_IDGEN_NOT_YET_VALID,
+					"namespace \"%s\" cannot issue IDs yet",
+					"The first grant available starts later than the clock.",
+					"Retry then, or raise \"idgen.wait_timeout\"."
+			};
+		case IDGEN_FAILURE_GRANT:
+			return (IdgenFailureText)
+			{
+				ERRCODE_IDGEN_GRANT_EXHAUSTED,
+					"no grant for namespace \"%s\" came in time",
+					"The authority worker did not answer, and no cause is known.",
+					"Retry; if it goes on, look for messages of the idgen authority in the server log."
+			};
+		case IDGEN_FAILURE_UNAVAILABLE:
+			return (IdgenFailureText)
+			{
+				ERRCODE_IDGEN_UNAVAILABLE,
+					"namespace \"%s\" is unavailable",
+					"",
+					"Retry; if it goes on, look for messages of the idgen authority in the server log."
+			};
+		case IDGEN_FAILURE_CLOCK:
+			return (IdgenFailureText)
+			{
+				ERRCODE_IDGEN_CLOCK_ERROR,
+					"the clock is behind the last ID of namespace \"%s\"",
+					"The system clock has gone back; no ID is issued for a time already used.",
+					"Check the time synchronization of the server; service returns when the clock has caught up."
+			};
+		case IDGEN_FAILURE_EXHAUSTED:
+			return (IdgenFailureText)
+			{
+				ERRCODE_IDGEN_NAMESPACE_EXHAUSTED,
+					"the timestamp field of namespace \"%s\" is used up",
+					"No later time fits its format.",
+					"Create a namespace with a later epoch or more timestamp bits, and issue from it."
+			};
+		case IDGEN_FAILURE_COPIED:
+			return (IdgenFailureText)
+			{
+				ERRCODE_IDGEN_AUTHORITY_UNCONFIRMED,
+					"the authority of namespace \"%s\" is a copy that nobody has adopted",
+					"",
+					"If the original will never issue IDs again, call idgen_adopt_namespace()."
+			};
+		case IDGEN_FAILURE_RETIRED:
+			return (IdgenFailureText)
+			{
+				ERRCODE_IDGEN_NAMESPACE_RETIRED,
+					"namespace \"%s\" is retired",
+					"It issues no more IDs, for ever; decoding goes on.",
+					"Issue from another namespace."
+			};
+		case IDGEN_FAILURE_UNDEFINED:
+			return (IdgenFailureText)
+			{
+				ERRCODE_UNDEFINED_OBJECT,
+					"namespace \"%s\" does not exist",
+					"",
+					"Create it with idgen_create_namespace()."
+			};
+		case IDGEN_FAILURE_FORBIDDEN:
+			return (IdgenFailureText)
+			{
+				ERRCODE_INSUFFICIENT_PRIVILEGE,
+					"must be owner of namespace \"%s\"",
+					"",
+					""
+			};
+	}
+	elog(ERROR, "unexpected idgen failure kind %d", (int) kind);
+}
+
+/* Fill in a failure; NULL or "" texts stand for the kind's own. */
+void
+idgen_failure_set(IdgenFailure *failure, IdgenFailureKind kind,
+				  const char *detail, const char *hint)
+{
+	failure->kind = kind;
+	failure->until_ms = 0;
+	strlcpy(failure->detail, detail ? detail : "", sizeof(failure->detail));
+	strlcpy(failure->hint, hint ? hint : "", sizeof(failure->hint));
+}
+
+/* Replace a failure by another if that one is a stronger cause. */
+void
+idgen_failure_strengthen(IdgenFailure *failure, const IdgenFailure *other)
+{
+	if (other->kind > failure->kind)
+		*failure = *other;
+}
+
+/* Raise a failure as an error. */
+void
+idgen_failure_report(const IdgenFailure *failure, const char *namespace_name)
+{
+	IdgenFailureText words = failure_text(failure->kind);
+	const char *detail = failure->detail[0] ? failure->detail : words.detail;
+	const char *hint = failure->hint[0] ? failure->hint : words.hint;
+	int64		left_ms = failure->until_ms - idgen_clock_wall_ms();
+
+	/* a formatted wait only where somebody knows it */
+	if (failure->until_ms != 0 && left_ms > 0)
+		detail = psprintf("%s%sIt can succeed in " INT64_FORMAT ".%03d seconds.",
+						  detail, detail[0] ? " " : "",
+						  left_ms / 1000, (int) (left_ms % 1000));
+
+	ereport(ERROR,
+			(errcode(words.sqlstate),
+			 errmsg(words.message, namespace_name),
+			 detail[0] ? errdetail_internal("%s", detail) : 0,
+			 hint[0] ? errhint("%s", hint) : 0));
+}

@@ -1,0 +1,63 @@
+/*
+ * failure.h
+ *		SQLSTATEs of idgen, and the one place where they become messages.
+ *
+ * A failure is a value: the authority worker stores it in shared memory for
+ * the backend that waits, which reports it.  The kinds ascend in strength, so
+ * that of two causes the greater is reported.
+ */
+#ifndef IDGEN_FAILURE_H
+#define IDGEN_FAILURE_H
+
+#include "postgres.h"
+
+#define ERRCODE_IDGEN_NOT_YET_VALID			MAKE_SQLSTATE('I','G','0','0','1')
+#define ERRCODE_IDGEN_GRANT_EXHAUSTED		MAKE_SQLSTATE('I','G','0','0','2')
+#define ERRCODE_IDGEN_CAPACITY_EXHAUSTED	MAKE_SQLSTATE('I','G','0','0','3')
+#define ERRCODE_IDGEN_CLOCK_ERROR			MAKE_SQLSTATE('I','G','0','0','4')
+#define ERRCODE_IDGEN_UNAVAILABLE			MAKE_SQLSTATE('I','G','0','0','5')
+#define ERRCODE_IDGEN_NAMESPACE_EXHAUSTED	MAKE_SQLSTATE('I','G','0','0','6')
+#define ERRCODE_IDGEN_AUTHORITY_UNCONFIRMED MAKE_SQLSTATE('I','G','0','0','7')
+#define ERRCODE_IDGEN_INCARNATION_REJECTED	MAKE_SQLSTATE('I','G','0','0','8')
+#define ERRCODE_IDGEN_NAMESPACE_RETIRED		MAKE_SQLSTATE('I','G','0','0','9')
+
+/* Weakest first. */
+typedef enum IdgenFailureKind
+{
+	IDGEN_FAILURE_NONE,
+	IDGEN_FAILURE_CAPACITY,		/* IG003: every sequence value usable now is
+								 * spent */
+	IDGEN_FAILURE_NO_WORKER,	/* IG003: every worker is reserved past the
+								 * horizon; until_ms */
+	IDGEN_FAILURE_NOT_YET,		/* IG001; until_ms */
+	IDGEN_FAILURE_GRANT,		/* IG002: no grant came, no cause is known */
+	IDGEN_FAILURE_UNAVAILABLE,	/* IG005; detail names the cause */
+	IDGEN_FAILURE_CLOCK,		/* IG004; until_ms */
+	IDGEN_FAILURE_EXHAUSTED,	/* IG006 */
+	IDGEN_FAILURE_COPIED,		/* IG007; detail names what was found */
+	IDGEN_FAILURE_RETIRED,		/* IG009 */
+	IDGEN_FAILURE_UNDEFINED,	/* 42704: the namespace is gone */
+	IDGEN_FAILURE_FORBIDDEN		/* 42501: not the namespace's owner */
+} IdgenFailureKind;
+
+#define IDGEN_FAILURE_TEXT_MAX 200
+
+/* Kept in shared memory: no pointers. */
+typedef struct IdgenFailure
+{
+	IdgenFailureKind kind;
+	int64		until_ms;		/* Unix ms from which a retry can succeed; 0 if
+								 * not known */
+	char		detail[IDGEN_FAILURE_TEXT_MAX]; /* a sentence, or empty */
+	char		hint[IDGEN_FAILURE_TEXT_MAX];	/* a sentence, or empty for the
+												 * kind's own */
+} IdgenFailure;
+
+extern void idgen_failure_set(IdgenFailure *failure, IdgenFailureKind kind,
+							  const char *detail, const char *hint);
+extern void idgen_failure_strengthen(IdgenFailure *failure,
+									 const IdgenFailure *other);
+extern void idgen_failure_report(const IdgenFailure *failure,
+								 const char *namespace_name) pg_attribute_noreturn();
+
+#endif							/* IDGEN_FAILURE_H */

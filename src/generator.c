@@ -1,0 +1,650 @@
+/*
+ * generator.c
+ *		Issue from cursors: the fast path, spilling, waiting, asking for more.
+ *
+ * A call tries the cursor its session used last: lock, clock, check, advance,
+ * unlock.  That is all there is to nearly every call; it reads no table,
+ * allocates nothing, writes no WAL and needs no transaction id.
+ *
+ * Otherwise it goes on to the namespace's other cursors.  Inside one tick a
+ * session only goes upward in worker order, so that its IDs rise (S11); with a
+ * new tick it begins at its home again, low in that order, to have room to
+ * spill.  Sessions that meet contention move their homes apart and ask for more
+ * cursors.
+ *
+ * What cannot be issued now is waited for, without any lock, until it can be or
+ * the call's time is up (S10).  The clock is read under the lock: a reading
+ * from before a pause would be a stale tick.
+ */
+#include "compat.h"
+
+#include "generator.h"
+
+#include "access/xlog.h"
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "storage/spin.h"
+#include "tcop/utility.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+#include "utils/wait_event.h"
+
+#include "clock.h"
+#include "mailbox.h"
+#include "pool.h"
+#include "settings.h"
+
+/* Tries of a busy cursor before the next one is tried. */
+#define CONTENTION_SPINS	8
+
+/* Contentions of a session after which it asks for another cursor. */
+#define CONTENTIONS_WORTH_A_CURSOR	64
+
+/* Waits shorter than this are slept through without a latch. */
+#define SHORT_WAIT_US		INT64_C(2000)
+
+/*
+ * A busy lock is tried for this long also by a call that must not wait, with
+ * this pause in between.
+ */
+#define LOCKED_AT_LEAST_US	INT64_C(10000)
+#define LOCKED_PAUSE_US		INT64_C(50)
+
+/* The first and the longest pause when a request was served in vain. */
+#define VAIN_PAUSE_MIN_US	INT64_C(500)
+#define VAIN_PAUSE_MAX_US	INT64_C(50000)
+
+/* Without a wait, a request is carried out within this or not at all. */
+#define UNATTENDED_US		INT64_C(5000000)
+
+/* --------------------------------------------------------------------
+ * One cursor
+ * -------------------------------------------------------------------- */
+
+typedef enum IdgenTry
+{
+	IDGEN_TRY_ISSUED,
+	IDGEN_TRY_LOCKED,			/* somebody else is in it */
+	IDGEN_TRY_GONE,				/* it belongs to somebody else by now */
+	IDGEN_TRY_NEW_TICK,			/* not the cursor to begin a tick with */
+	IDGEN_TRY_REFUSED			/* see the code */
+} IdgenTry;
+
+/*
+ * Try one cursor.  With home_first, it is left alone at a tick later than the
+ * session's last one.
+ */
+static inline IdgenTry
+try_cursor(IdgenNamespace *ns, const IdgenCursorRef *ref, int32 count,
+		   bool home_first, IdgenCursorRun *run, IdgenCursorCode *code)
+{
+	IdgenSlot  *slot = idgen_slot(ref->slot);
+	IdgenCursorDemand demand;
+
+	if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
+		return IDGEN_TRY_LOCKED;
+
+	/* S5: still the incarnation this session knows? */
+	if (pg_atomic_read_u64(&slot->tenure) != ref->tenure)
+	{
+		LWLockRelease(&slot->lock);
+		return IDGEN_TRY_GONE;
+	}
+
+	demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
+	if (home_first && demand.now > ns->last_tick)
+	{
+		LWLockRelease(&slot->lock);
+		return IDGEN_TRY_NEW_TICK;
+	}
+	demand.run_ahead = ns->run_ahead;
+	demand.min_tick = ref->tenure == ns->last_tenure ? 0 :
+		idgen_cursor_spill_tick(ref->worker, ns->last_tick, ns->last_worker);
+	demand.count = count;
+	*code = idgen_cursor_issue(&slot->cursor, &ns->row.layout, &demand, run);
+	if (*code == IDGEN_CURSOR_ISSUED)
+		slot->issued_count += run->count;
+	LWLockRelease(&slot->lock);
+	return *code == IDGEN_CURSOR_ISSUED ? IDGEN_TRY_ISSUED : IDGEN_TRY_REFUSED;
+}
+
+/* Remember what was issued; returns the first ID of the run. */
+static inline int64
+note_issued(IdgenNamespace *ns, const IdgenCursorRef *ref,
+			const IdgenCursorRun *run)
+{
+	int64		first = idgen_layout_assemble(&ns->row.layout, run->tick,
+											  ref->worker, run->sequence);
+
+	Assert(first > ns->last_id);
+	ns->last_id = first + run->count - 1;
+	ns->last_tick = run->tick;
+	ns->last_worker = ref->worker;
+	ns->last_tenure = ref->tenure;
+	return first;
+}
+
+/* --------------------------------------------------------------------
+ * All cursors of a namespace
+ * -------------------------------------------------------------------- */
+
+/* What a pass over the cursors came to, when nothing was issued. */
+typedef struct IdgenPass
+{
+	bool		spent;			/* some cursor has a later tick: see retry_at */
+	bool		behind;			/* the clock is behind some cursor */
+	bool		not_yet;		/* some grant starts later */
+	bool		dry;			/* some cursor has no grant left, or is gone */
+	bool		locked;			/* some cursor is locked */
+	int64		retry_at;		/* the earliest tick at which one can issue */
+} IdgenPass;
+
+/* List the cursors again if any came or went. */
+static void
+refresh_refs(IdgenNamespace *ns)
+{
+	uint64		version = idgen_pool_version();
+
+	if (ns->pool_version == version)
+		return;
+	ns->ref_count = idgen_pool_list(MyDatabaseId, &ns->authority.uuid, ns->refs,
+									idgen_max_workers_per_namespace);
+	ns->pool_version = version;
+	ns->home = Min(ns->home, Max(ns->ref_count - 1, 0));
+	ns->at = ns->home;
+}
+
+static void
+note_refusal(IdgenPass *pass, IdgenCursorCode code, int64 retry_at)
+{
+	switch (code)
+	{
+		case IDGEN_CURSOR_ISSUED:
+			return;
+		case IDGEN_CURSOR_GRANT_ENDED:
+			pass->dry = true;
+			return;
+		case IDGEN_CURSOR_NOT_YET_VALID:
+			pass->not_yet = true;
+			break;
+		case IDGEN_CURSOR_SEQUENCE_SPENT:
+			pass->spent = true;
+			break;
+		case IDGEN_CURSOR_CLOCK_BEHIND:
+			pass->behind = true;
+			break;
+	}
+	pass->retry_at = Min(pass->retry_at, retry_at);
+}
+
+/* Try a cursor, a few times if it is busy. */
+static IdgenTry
+try_busy_cursor(IdgenNamespace *ns, int index, int32 count, IdgenCursorRun *run,
+				IdgenCursorCode *code)
+{
+	IdgenTry	outcome = IDGEN_TRY_LOCKED;
+
+	for (int i = 0; i < CONTENTION_SPINS && outcome == IDGEN_TRY_LOCKED; i++)
+	{
+		if (i > 0)
+			SPIN_DELAY();
+		outcome = try_cursor(ns, &ns->refs[index], count, false, run, code);
+	}
+	return outcome;
+}
+
+/*
+ * Go once over all cursors: upward from where the session stands, then from the
+ * lowest.  True if one issued; the session stands there then.
+ */
+static bool
+pass_over(IdgenNamespace *ns, int32 count, IdgenCursorRun *run, IdgenPass *pass)
+{
+	int			start = ns->at;
+
+	memset(pass, 0, sizeof(*pass));
+	pass->retry_at = PG_INT64_MAX;
+	pass->dry = ns->ref_count == 0;
+	for (int i = 0; i < ns->ref_count; i++)
+	{
+		int			index = (start + i) % ns->ref_count;
+		IdgenCursorCode code;
+
+		switch (try_busy_cursor(ns, index, count, run, &code))
+		{
+			case IDGEN_TRY_ISSUED:
+				if (pass->locked)
+					ns->home = index;	/* keep away from the crowd */
+				ns->at = index;
+				return true;
+			case IDGEN_TRY_LOCKED:
+				ns->contentions++;
+				pass->locked = true;
+				break;
+			case IDGEN_TRY_GONE:
+				pass->dry = true;
+				ns->pool_version = 0;
+				break;
+			case IDGEN_TRY_NEW_TICK:
+				break;
+			case IDGEN_TRY_REFUSED:
+				note_refusal(pass, code, run->retry_at);
+				break;
+		}
+	}
+	ns->at = ns->home;
+
+	/* behind what this session issued, if not behind the cursors */
+	if (ns->last_tick - idgen_layout_tick_at(&ns->row.layout,
+											 idgen_clock_wall_ms()) >
+		ns->run_ahead)
+		pass->behind = true;
+	return false;
+}
+
+/* --------------------------------------------------------------------
+ * Waiting
+ * -------------------------------------------------------------------- */
+
+/* One call: until when it may take, and what it has learnt. */
+typedef struct IdgenCall
+{
+	IdgenNamespace *ns;
+	int64		until_us;		/* monotonic */
+	int64		locked_until_us;
+	bool		may_wait;
+	int64		vain_pause_us;
+	IdgenFailure failure;		/* strongest cause so far */
+} IdgenCall;
+
+static void
+call_begin(IdgenCall *call, IdgenNamespace *ns)
+{
+	int64		now_us = idgen_clock_monotonic_us();
+
+	call->ns = ns;
+	call->may_wait = idgen_wait_timeout_ms > 0;
+	call->until_us = now_us + (int64) idgen_wait_timeout_ms * 1000;
+	call->locked_until_us = Max(call->until_us, now_us + LOCKED_AT_LEAST_US);
+	call->vain_pause_us = VAIN_PAUSE_MIN_US;
+	idgen_failure_set(&call->failure, IDGEN_FAILURE_NONE, NULL, NULL);
+}
+
+static uint64
+post_request(IdgenCall *call, bool another)
+{
+	IdgenMail	mail;
+
+	memset(&mail, 0, sizeof(mail));
+	mail.kind = IDGEN_REQUEST_SERVE;
+	strlcpy(mail.namespace_name, call->ns->name, NAMEDATALEN);
+	mail.namespace_uuid = call->ns->authority.uuid;
+	mail.cursors_seen = another ? call->ns->ref_count : -1;
+	mail.expires_at_us = call->may_wait ? call->until_us :
+		idgen_clock_monotonic_us() + UNATTENDED_US;
+	return idgen_mailbox_post(&mail);
+}
+
+/* Ask for one more cursor, without waiting for it. */
+static void
+wish_for_cursor(IdgenCall *call)
+{
+	call->ns->contentions = 0;
+	if (call->ns->ref_count > 0 &&
+		call->ns->ref_count < idgen_max_workers_per_namespace)
+		(void) post_request(call, true);
+}
+
+/* Sleep until a monotonic time, or until something happens; cancellable. */
+static void
+sleep_until(int64 until_us)
+{
+	static uint32 wait_event = 0;
+	int64		left_us = until_us - idgen_clock_monotonic_us();
+
+	CHECK_FOR_INTERRUPTS();
+	if (left_us <= 0)
+		return;
+	if (left_us <= SHORT_WAIT_US)
+	{
+		pg_usleep((long) left_us);
+		return;
+	}
+	if (wait_event == 0)
+		wait_event = idgen_wait_event("IdgenTick");
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					 (long) (left_us / 1000), wait_event);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}
+
+/* The failure that a pass alone amounts to, strongest first. */
+static void
+judge_pass(IdgenCall *call, const IdgenPass *pass)
+{
+	IdgenFailure failure;
+	IdgenFailureKind kind = IDGEN_FAILURE_NONE;
+	const char *detail = NULL;
+	const char *hint = NULL;
+
+	if (pass->behind)
+		kind = IDGEN_FAILURE_CLOCK;
+	else if (pass->locked && !pass->spent)
+	{
+		kind = IDGEN_FAILURE_UNAVAILABLE;
+		detail = "Every cursor is locked by some process, which seems to be stopped.";
+		hint = "Look for a stopped PostgreSQL process (state \"T\" in ps), and let it continue.";
+	}
+	else if (pass->dry)
+		kind = IDGEN_FAILURE_GRANT;
+	else if (pass->not_yet)
+		kind = IDGEN_FAILURE_NOT_YET;
+	else if (pass->spent)
+		kind = IDGEN_FAILURE_CAPACITY;
+
+	idgen_failure_set(&failure, kind, detail, hint);
+	if (kind == IDGEN_FAILURE_CLOCK || kind == IDGEN_FAILURE_NOT_YET)
+		(void) idgen_layout_unix_ms(&call->ns->row.layout, Max(pass->retry_at, 0),
+									&failure.until_ms);
+	idgen_failure_strengthen(&call->failure, &failure);
+}
+
+/* Report the strongest cause known. */
+static void
+call_failed(IdgenCall *call, const IdgenPass *pass)
+{
+	judge_pass(call, pass);
+	idgen_failure_report(&call->failure, call->ns->name);
+}
+
+/*
+ * Wait for a tick.  If it comes after the end of the call's time, fail now: it
+ * is known when.
+ */
+static void
+wait_for_tick(IdgenCall *call, const IdgenPass *pass)
+{
+	int64		retry_ms;
+	int64		wait_us;
+	int64		now_us = idgen_clock_monotonic_us();
+
+	if (!idgen_layout_unix_ms(&call->ns->row.layout, Max(pass->retry_at, 0),
+							  &retry_ms))
+		call_failed(call, pass);
+	wait_us = Max(retry_ms * 1000 - idgen_clock_wall_us(), 1);
+	if (now_us + wait_us > call->until_us)
+		call_failed(call, pass);
+	sleep_until(now_us + wait_us);
+}
+
+/* Some cursor is busy: give its holder a moment. */
+static void
+wait_for_lock(IdgenCall *call, const IdgenPass *pass)
+{
+	int64		now_us = idgen_clock_monotonic_us();
+
+	if (now_us >= call->locked_until_us)
+		call_failed(call, pass);
+	if (call->ns->contentions >= CONTENTIONS_WORTH_A_CURSOR)
+		wish_for_cursor(call);
+	sleep_until(now_us + LOCKED_PAUSE_US);
+}
+
+/* Ask the authority for grants and wait for its answer. */
+static void
+wait_for_grant(IdgenCall *call, const IdgenPass *pass)
+{
+	IdgenFailure failure;
+	uint64		ticket = post_request(call, false);
+	bool		answered;
+
+	if (!call->may_wait)
+		call_failed(call, pass);
+
+	answered = idgen_mailbox_wait(ticket, call->until_us, &failure);
+	if (!answered || failure.kind != IDGEN_FAILURE_NONE)
+	{
+		idgen_failure_strengthen(&call->failure, &failure);
+		call_failed(call, pass);
+	}
+
+	/* served, but in vain?  Then do not hurry: the second time takes longer */
+	if (call->vain_pause_us > VAIN_PAUSE_MIN_US)
+		sleep_until(Min(idgen_clock_monotonic_us() + call->vain_pause_us,
+						call->until_us));
+	call->vain_pause_us = Min(call->vain_pause_us * 2, VAIN_PAUSE_MAX_US);
+}
+
+/* --------------------------------------------------------------------
+ * The call
+ * -------------------------------------------------------------------- */
+
+/* An error if the authority cannot see the namespace yet: never a wait. */
+static void
+check_not_made_here(const IdgenNamespace *ns)
+{
+	if (ns->made_here)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("namespace \"%s\" was created in this transaction",
+						ns->name),
+				 errdetail("The authority worker cannot see it before the transaction commits."),
+				 errhint("Commit first.")));
+}
+
+/* An error unless shared memory was set up when the server started. */
+static void
+check_preloaded(void)
+{
+	if (idgen_shared == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("idgen is not preloaded"),
+				 errdetail("It issues IDs from shared memory, which is set up when the server starts."),
+				 errhint("Add this line to postgresql.conf and restart: shared_preload_libraries = 'idgen' (with the libraries already listed there).")));
+}
+
+/* An error unless this namespace can be issued from, here and now. */
+static void
+check_may_issue(IdgenNamespace *ns)
+{
+	IdgenFailure failure;
+
+	idgen_failure_set(&failure, IDGEN_FAILURE_NONE, NULL, NULL);
+	if (ns->row.retired)
+		idgen_failure_set(&failure, IDGEN_FAILURE_RETIRED, NULL, NULL);
+	else if (!ns->row.issuing)
+		idgen_failure_set(&failure, IDGEN_FAILURE_RETIRED,
+						  "It was created for decoding only.", NULL);
+	else if (!ns->has_identity)
+		idgen_failure_set(&failure, IDGEN_FAILURE_COPIED,
+						  "Its identity is missing, as after a restore of its marks.",
+						  NULL);
+	else if (RecoveryInProgress())
+		idgen_failure_set(&failure, IDGEN_FAILURE_UNAVAILABLE,
+						  "This server is a standby; only a primary issues IDs.",
+						  "Issue on the primary; decoding works here.");
+	else if (!IsUnderPostmaster)
+		idgen_failure_set(&failure, IDGEN_FAILURE_UNAVAILABLE,
+						  "There are no background workers in single-user mode.",
+						  "Start the server normally.");
+	if (failure.kind != IDGEN_FAILURE_NONE)
+		idgen_failure_report(&failure, ns->name);
+
+	check_not_made_here(ns);
+}
+
+/*
+ * The namespace to issue from.  Errors: 55000 without preloading or inside the
+ * transaction that created the namespace, 42704, and those of check_may_issue.
+ */
+IdgenNamespace *
+idgen_generator_open(const char *name, int name_length)
+{
+	IdgenNamespace *ns;
+
+	check_preloaded();
+	ns = idgen_namespace_get(name, name_length);
+	check_may_issue(ns);
+	return ns;
+}
+
+/*
+ * Look the namespace up again if it may have changed: invalidations that have
+ * arrived are heeded also in the middle of a statement that has to wait.
+ */
+static void
+heed_changes(IdgenNamespace *ns)
+{
+	AcceptInvalidationMessages();
+	if (!idgen_namespace_current(ns))
+		(void) idgen_generator_open(ns->name, ns->name_length);
+}
+
+/* Issue up to count IDs of one tick, by all means. */
+static int64
+issue_slowly(IdgenCall *call, int32 count, IdgenCursorRun *run)
+{
+	IdgenNamespace *ns = call->ns;
+	IdgenPass	pass;
+
+	for (;;)
+	{
+		heed_changes(ns);
+		refresh_refs(ns);
+		if (pass_over(ns, count, run, &pass))
+		{
+			if (ns->contentions >= CONTENTIONS_WORTH_A_CURSOR)
+				wish_for_cursor(call);
+			return note_issued(ns, &ns->refs[ns->at], run);
+		}
+
+		if (pass.dry)
+			ns->pool_version = 0;
+		if (pass.locked)
+			wait_for_lock(call, &pass);
+		else if (pass.retry_at == PG_INT64_MAX)
+			wait_for_grant(call, &pass);
+		else
+		{
+			if (pass.dry)
+				(void) post_request(call, false);
+			else if (pass.spent)
+				wish_for_cursor(call);
+			if (!call->may_wait)
+				call_failed(call, &pass);
+			wait_for_tick(call, &pass);
+		}
+	}
+}
+
+/*
+ * Try the cursor the session stands at; the common case.  At a new tick it
+ * must be the home.
+ */
+static inline bool
+issue_fast(IdgenNamespace *ns, int32 count, IdgenCursorRun *run)
+{
+	IdgenCursorCode code;
+	IdgenTry	outcome;
+
+	if (unlikely(ns->ref_count == 0))
+		return false;
+	outcome = try_cursor(ns, &ns->refs[ns->at], count, ns->at != ns->home, run,
+						 &code);
+	if (outcome == IDGEN_TRY_NEW_TICK)
+	{
+		ns->at = ns->home;
+		outcome = try_cursor(ns, &ns->refs[ns->at], count, false, run, &code);
+	}
+	if (unlikely(outcome == IDGEN_TRY_GONE))
+		ns->pool_version = 0;
+	return outcome == IDGEN_TRY_ISSUED;
+}
+
+/* The next ID. */
+int64
+idgen_generator_next(IdgenNamespace *ns)
+{
+	IdgenCursorRun run;
+	IdgenCall	call;
+
+	if (likely(issue_fast(ns, 1, &run)))
+		return note_issued(ns, &ns->refs[ns->at], &run);
+	call_begin(&call, ns);
+	return issue_slowly(&call, 1, &run);
+}
+
+/*
+ * Exactly count IDs, as runs of consecutive ones in ascending order; palloc'd.
+ * All are taken, or an error is raised and those taken so far are a gap.
+ */
+IdgenIdRun *
+idgen_generator_batch(IdgenNamespace *ns, int32 count, int *run_count)
+{
+	IdgenCall	call;
+	int			runs_max = 16;
+	IdgenIdRun *runs = palloc(runs_max * sizeof(IdgenIdRun));
+	int32		left = count;
+
+	*run_count = 0;
+	call_begin(&call, ns);
+	while (left > 0)
+	{
+		IdgenCursorRun run;
+		int64		first;
+
+		if (issue_fast(ns, left, &run))
+			first = note_issued(ns, &ns->refs[ns->at], &run);
+		else
+			first = issue_slowly(&call, left, &run);
+		if (*run_count == runs_max)
+		{
+			runs_max *= 2;
+			runs = repalloc_huge(runs, runs_max * sizeof(IdgenIdRun));
+		}
+		runs[*run_count].first = first;
+		runs[*run_count].count = (int32) run.count;
+		(*run_count)++;
+		left -= (int32) run.count;
+	}
+	return runs;
+}
+
+/*
+ * Have the authority retire a namespace; returns when that is durable, or
+ * raises an error.  An error for lack of time leaves nothing to be done later.
+ */
+void
+idgen_generator_retire(const char *name)
+{
+	IdgenNamespace *ns;
+	int64		within_ms = Max(idgen_wait_timeout_ms, 1000);
+	IdgenMail	mail;
+	IdgenFailure failure;
+	uint64		ticket;
+
+	PreventCommandDuringRecovery("idgen_retire_namespace()");
+	check_preloaded();
+	ns = idgen_namespace_get(name, (int) strlen(name));
+	if (ns->row.retired)
+		return;
+	check_not_made_here(ns);
+	memset(&mail, 0, sizeof(mail));
+	mail.kind = IDGEN_REQUEST_RETIRE;
+	strlcpy(mail.namespace_name, ns->name, NAMEDATALEN);
+	mail.namespace_uuid = ns->authority.uuid;
+	mail.expires_at_us = idgen_clock_monotonic_us() + within_ms * 1000;
+	ticket = idgen_mailbox_post(&mail);
+	if (!idgen_mailbox_wait(ticket, mail.expires_at_us, &failure))
+	{
+		idgen_mailbox_withdraw(ticket);
+		if (failure.kind == IDGEN_FAILURE_NONE)
+			idgen_failure_set(&failure, IDGEN_FAILURE_UNAVAILABLE,
+							  "The authority worker did not answer in time.", NULL);
+	}
+	if (failure.kind != IDGEN_FAILURE_NONE)
+		idgen_failure_report(&failure, name);
+}

@@ -1,0 +1,107 @@
+/*
+ * identity.c
+ *		Read the marks of this server and database; make random identifiers.
+ */
+#include "compat.h"
+
+#include "identity.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "access/timeline.h"
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "nodes/pg_list.h"
+
+/* The inode and, where the system tells, the birth time of a file. */
+static void
+read_file(const char *path, uint64 *inode, int64 *birth_ns)
+{
+#ifdef STATX_BTIME
+	struct statx file;
+
+	if (statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &file) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not stat file \"%s\": %m", path)));
+	*inode = file.stx_ino;
+	*birth_ns = (file.stx_mask & STATX_BTIME) == 0 ? 0 :
+		(int64) file.stx_btime.tv_sec * 1000000000 + file.stx_btime.tv_nsec;
+#else
+	struct stat file;
+
+	if (stat(path, &file) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not stat file \"%s\": %m", path)));
+	*inode = file.st_ino;
+	*birth_ns = 0;
+#endif
+}
+
+/* The identity of this server and database, now.  Not during recovery. */
+void
+idgen_identity_read(IdgenIdentity *identity)
+{
+	char		version_path[MAXPGPATH];
+
+	memset(identity, 0, sizeof(*identity));
+	identity->system_identifier = GetSystemIdentifier();
+	identity->database = MyDatabaseId;
+	identity->timeline = GetWALInsertionTimeLine();
+
+	/* both are relative to the data directory, where every process runs */
+	read_file("global/pg_control", &identity->control_inode,
+			  &identity->control_birth);
+	snprintf(version_path, sizeof(version_path), "%s/PG_VERSION", DatabasePath);
+	read_file(version_path, &identity->version_inode, &identity->version_birth);
+}
+
+/*
+ * The half of the workers this timeline uses under "split": by the number of
+ * its ancestors.
+ */
+int
+idgen_identity_class(void)
+{
+	TimeLineID	timeline = GetWALInsertionTimeLine();
+	List	   *history = readTimeLineHistory(timeline);
+	int			ancestors = list_length(history) - 1;
+
+	list_free_deep(history);
+	return idgen_identity_split_class(ancestors);
+}
+
+static void
+random_bytes(void *bytes, size_t count)
+{
+	if (!pg_strong_random(bytes, count))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+}
+
+/* A random (version 4) uuid. */
+void
+idgen_identity_make_uuid(pg_uuid_t *uuid)
+{
+	random_bytes(uuid->data, UUID_LEN);
+	uuid->data[6] = (uuid->data[6] & 0x0f) | 0x40;
+	uuid->data[8] = (uuid->data[8] & 0x3f) | 0x80;
+}
+
+/*
+ * A random positive number, for incarnations and grants.  Random, not counted:
+ * a counter would repeat after a failover that lost its last values.
+ */
+int64
+idgen_identity_make_number(void)
+{
+	uint64		number;
+
+	do
+		random_bytes(&number, sizeof(number));
+	while ((number &= PG_INT64_MAX) == 0);
+	return (int64) number;
+}

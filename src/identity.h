@@ -1,0 +1,20 @@
+/*
+ * identity.h
+ *		Where this authority lives: what tells a server and a database from
+ *		their copies (DESIGN 8).
+ */
+#ifndef IDGEN_IDENTITY_H
+#define IDGEN_IDENTITY_H
+
+#include "postgres.h"
+
+#include "utils/uuid.h"
+
+#include "core/grant.h"
+
+extern void idgen_identity_read(IdgenIdentity *identity);
+extern int	idgen_identity_class(void);
+extern void idgen_identity_make_uuid(pg_uuid_t *uuid);
+extern int64 idgen_identity_make_number(void);
+
+#endif							/* IDGEN_IDENTITY_H */

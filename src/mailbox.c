@@ -1,0 +1,388 @@
+/*
+ * mailbox.c
+ *		Post a request, start the worker if there is none, wait for the answer.
+ *
+ * A backend owns one request slot, by its process number.  It posts, and
+ * either waits or goes away: an answer to a request given up meets a newer
+ * ticket, or nobody, and does no harm.  The worker leaves a database only
+ * under the directory lock and with no request pending, so that a request is
+ * either seen by the worker that lives or starts the next one.
+ */
+#include "compat.h"
+
+#include "mailbox.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/proc.h"
+#include "utils/wait_event.h"
+
+#include "clock.h"
+
+/*
+ * A worker that was asked for and has not shown up after this long is asked
+ * for again: its starter may have died in between, or no background worker
+ * slot was free.
+ */
+#define START_RETRY_US	INT64_C(100000)
+
+/* How long an exiting worker tries to sign off. */
+#define LEAVE_WITHIN_US INT64_C(1000000)
+
+bool		(*idgen_mailbox_start_worker) (void) = NULL;
+
+/* Does the database have a worker?  Caller holds the lock. */
+static bool
+worker_lives(const IdgenDatabase *entry)
+{
+	return entry->worker_pid != 0 &&
+		(kill(entry->worker_pid, 0) == 0 || errno != ESRCH);
+}
+
+/* The entry of a database; NULL if it has none.  Caller holds the lock. */
+static IdgenDatabase *
+find_database(Oid database)
+{
+	for (int i = 0; i < idgen_shared->database_count; i++)
+		if (idgen_shared->databases[i].database == database)
+			return &idgen_shared->databases[i];
+	return NULL;
+}
+
+/*
+ * The entry of a database, made if need be; NULL if all entries have a living
+ * worker, which also means that no background worker slot is left.  Caller
+ * holds the lock exclusively.
+ */
+static IdgenDatabase *
+find_or_make_database(Oid database)
+{
+	IdgenDatabase *entry = find_database(database);
+	int64		now_us = idgen_clock_monotonic_us();
+
+	for (int i = 0; entry == NULL && i < idgen_shared->database_count; i++)
+	{
+		IdgenDatabase *candidate = &idgen_shared->databases[i];
+
+		if (OidIsValid(candidate->database) &&
+			(worker_lives(candidate) ||
+			 now_us - candidate->started_at_us < 10 * START_RETRY_US))
+			continue;
+		memset(candidate, 0, sizeof(*candidate));
+		candidate->database = database;
+		entry = candidate;
+	}
+	return entry;
+}
+
+static IdgenRequest *
+my_request(void)
+{
+	return &idgen_shared->requests[idgen_my_proc_number()];
+}
+
+/*
+ * Wake the worker of this database, or ask for one.  False if none could be
+ * had now; it may be tried again at any time.
+ */
+static bool
+rouse_worker(void)
+{
+	IdgenDatabase *entry;
+	int64		now_us = idgen_clock_monotonic_us();
+	bool		start = false;
+
+	idgen_lock_directory(LW_EXCLUSIVE);
+	entry = find_or_make_database(MyDatabaseId);
+	if (entry != NULL && worker_lives(entry))
+		SetLatch(entry->worker_latch);
+	else if (entry != NULL && now_us - entry->started_at_us >= START_RETRY_US)
+	{
+		entry->started_at_us = now_us;
+		start = true;
+	}
+	idgen_unlock_directory();
+
+	if (entry == NULL)
+		return false;
+	return !start || idgen_mailbox_start_worker();
+}
+
+/*
+ * Post a request; it replaces an earlier one of this process.  Returns its
+ * ticket.
+ */
+uint64
+idgen_mailbox_post(const IdgenMail *mail)
+{
+	IdgenRequest *request = my_request();
+	uint64		ticket;
+
+	idgen_lock_directory(LW_EXCLUSIVE);
+	ticket = ++idgen_shared->last_ticket;
+	request->state = IDGEN_REQUEST_PENDING;
+	request->kind = mail->kind;
+	request->ticket = ticket;
+	request->database = MyDatabaseId;
+	request->role = GetUserId();
+	strlcpy(request->namespace_name, mail->namespace_name, NAMEDATALEN);
+	request->namespace_uuid = mail->namespace_uuid;
+	request->cursors_seen = mail->cursors_seen;
+	request->expires_at_us = mail->expires_at_us;
+	request->latch = MyLatch;
+	idgen_failure_set(&request->failure, IDGEN_FAILURE_NONE, NULL, NULL);
+	idgen_unlock_directory();
+
+	(void) rouse_worker();
+	return ticket;
+}
+
+/*
+ * Has the request been answered?  If not, *failure says why not yet, as far as
+ * the worker has said; kind NONE if it has not.
+ */
+bool
+idgen_mailbox_check(uint64 ticket, IdgenFailure *failure)
+{
+	IdgenRequest *request = my_request();
+	bool		done;
+
+	idgen_lock_directory(LW_SHARED);
+	done = request->ticket != ticket || request->state != IDGEN_REQUEST_PENDING;
+	*failure = request->failure;
+	idgen_unlock_directory();
+	return done;
+}
+
+/* Give a request up, so that it is not carried out later. */
+void
+idgen_mailbox_withdraw(uint64 ticket)
+{
+	IdgenRequest *request = my_request();
+
+	idgen_lock_directory(LW_EXCLUSIVE);
+	if (request->ticket == ticket)
+		request->state = IDGEN_REQUEST_IDLE;
+	idgen_unlock_directory();
+}
+
+/*
+ * Wait for the answer until a monotonic time; cancellable.  False at the
+ * deadline, with the strongest reason known in *failure.
+ */
+bool
+idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenFailure *failure)
+{
+	static uint32 wait_event = 0;
+	bool		worker_asked = true;
+
+	if (wait_event == 0)
+		wait_event = idgen_wait_event("IdgenAuthority");
+
+	while (!idgen_mailbox_check(ticket, failure))
+	{
+		int64		left_us = until_us - idgen_clock_monotonic_us();
+
+		if (left_us <= 0)
+		{
+			if (failure->kind == IDGEN_FAILURE_NONE && !worker_asked)
+				idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
+								  "No background worker slot is free for the authority worker.",
+								  "Raise \"max_worker_processes\".");
+			return false;
+		}
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 Min(left_us, START_RETRY_US) / 1000 + 1, wait_event);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		worker_asked = rouse_worker();
+	}
+	return true;
+}
+
+/*
+ * Ask the worker of a database that is about to be dropped to leave, and wait
+ * for it.  The caller has been found entitled to drop the database.
+ */
+void
+idgen_mailbox_stop_worker(Oid database, int64 within_us)
+{
+	int64		until_us = idgen_clock_monotonic_us() + within_us;
+	bool		alive = true;
+
+	while (alive && idgen_clock_monotonic_us() < until_us)
+	{
+		IdgenDatabase *entry;
+
+		idgen_lock_directory(LW_EXCLUSIVE);
+		entry = find_database(database);
+		alive = entry != NULL && worker_lives(entry);
+		if (alive)
+		{
+			entry->stop_wanted = true;
+			SetLatch(entry->worker_latch);
+		}
+		idgen_unlock_directory();
+		if (alive)
+		{
+			pg_usleep(1000);
+			CHECK_FOR_INTERRUPTS();
+		}
+	}
+}
+
+/*
+ * The worker reports for duty.  False if the database has a worker already, or
+ * no entry can be had: then it must leave at once, without idgen_mailbox_leave.
+ */
+bool
+idgen_mailbox_enter(void)
+{
+	IdgenDatabase *entry;
+	bool		entered = false;
+
+	idgen_lock_directory(LW_EXCLUSIVE);
+	entry = find_or_make_database(MyDatabaseId);
+	if (entry != NULL && !worker_lives(entry))
+	{
+		entry->worker_pid = MyProcPid;
+		entry->worker_latch = MyLatch;
+		entry->stop_wanted = false;
+		entered = true;
+	}
+	idgen_unlock_directory();
+	return entered;
+}
+
+/* Sign off; caller holds the lock exclusively. */
+static void
+sign_off(void)
+{
+	IdgenDatabase *entry = find_database(MyDatabaseId);
+
+	if (entry != NULL && entry->worker_pid == MyProcPid)
+		memset(entry, 0, sizeof(*entry));
+}
+
+/*
+ * The worker leaves, at any kind of exit.  Must neither fail nor delay a
+ * shutdown: should a stopped process hold the lock, the entry stays, and
+ * worker_lives finds out.
+ */
+void
+idgen_mailbox_leave(void)
+{
+	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE,
+						   LEAVE_WITHIN_US))
+		return;
+	sign_off();
+	idgen_unlock_directory();
+}
+
+/* The worker leaves because it has nothing to do; false if it has. */
+bool
+idgen_mailbox_leave_if_empty(void)
+{
+	bool		empty = true;
+
+	idgen_lock_directory(LW_EXCLUSIVE);
+	for (int i = 0; i < idgen_shared->request_count && empty; i++)
+		empty = !(idgen_shared->requests[i].state == IDGEN_REQUEST_PENDING &&
+				  idgen_shared->requests[i].database == MyDatabaseId);
+	if (empty)
+		sign_off();
+	idgen_unlock_directory();
+	return empty;
+}
+
+/* Is this worker in the way of DROP DATABASE? */
+bool
+idgen_mailbox_stop_wanted(void)
+{
+	IdgenDatabase *entry;
+	bool		wanted;
+
+	idgen_lock_directory(LW_SHARED);
+	entry = find_database(MyDatabaseId);
+	wanted = entry != NULL && entry->stop_wanted;
+	idgen_unlock_directory();
+	return wanted;
+}
+
+/*
+ * Copy the requests pending for this database; returns their number.  Those
+ * that nobody waits for any more are dropped.
+ */
+int
+idgen_mailbox_take(IdgenMailTaken *taken, int taken_max)
+{
+	int			count = 0;
+	int64		now_us = idgen_clock_monotonic_us();
+
+	idgen_lock_directory(LW_EXCLUSIVE);
+	for (int i = 0; i < idgen_shared->request_count && count < taken_max; i++)
+	{
+		IdgenRequest *request = &idgen_shared->requests[i];
+
+		if (request->state != IDGEN_REQUEST_PENDING ||
+			request->database != MyDatabaseId)
+			continue;
+		if (request->expires_at_us < now_us)
+		{
+			request->state = IDGEN_REQUEST_IDLE;
+			continue;
+		}
+		taken[count].process = i;
+		taken[count].ticket = request->ticket;
+		taken[count].role = request->role;
+		taken[count].mail.kind = request->kind;
+		strlcpy(taken[count].mail.namespace_name, request->namespace_name,
+				NAMEDATALEN);
+		taken[count].mail.namespace_uuid = request->namespace_uuid;
+		taken[count].mail.cursors_seen = request->cursors_seen;
+		count++;
+	}
+	idgen_unlock_directory();
+	return count;
+}
+
+/* Store an answer (done) or a reason (not done), if the waiter still waits. */
+static void
+reply(const IdgenMailTaken *taken, const IdgenFailure *failure, bool done)
+{
+	IdgenRequest *request = &idgen_shared->requests[taken->process];
+
+	idgen_lock_directory(LW_EXCLUSIVE);
+	if (request->state == IDGEN_REQUEST_PENDING &&
+		request->ticket == taken->ticket)
+	{
+		request->failure = *failure;
+		if (done)
+		{
+			request->state = IDGEN_REQUEST_DONE;
+			SetLatch(request->latch);
+		}
+	}
+	idgen_unlock_directory();
+}
+
+/* Answer a request; kind NONE is success. */
+void
+idgen_mailbox_answer(const IdgenMailTaken *taken, const IdgenFailure *failure)
+{
+	reply(taken, failure, true);
+}
+
+/*
+ * Say why a request has to wait; the worker will try again, and the waiter
+ * reports this if its time runs out.
+ */
+void
+idgen_mailbox_note(const IdgenMailTaken *taken, const IdgenFailure *failure)
+{
+	reply(taken, failure, false);
+}

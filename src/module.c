@@ -1,0 +1,37 @@
+/*
+ * module.c
+ *		Start of the library.
+ */
+#include "compat.h"
+
+#include "miscadmin.h"
+
+#include "authority.h"
+#include "hooks.h"
+#include "namespace.h"
+#include "settings.h"
+#include "shmem.h"
+
+IDGEN_MODULE_MAGIC;
+
+extern PGDLLEXPORT void _PG_init(void);
+
+/*
+ * Preloaded, idgen sets up its shared memory.  Loaded later, by LOAD or by the
+ * first call of a function, it can decode, and says what is missing when asked
+ * for an ID.
+ */
+void
+_PG_init(void)
+{
+	bool		preloaded = process_shared_preload_libraries_in_progress;
+
+	idgen_settings_define(preloaded);
+	idgen_namespace_init();
+	if (preloaded)
+	{
+		idgen_shmem_install_hooks();
+		idgen_hooks_install();
+		idgen_authority_init();
+	}
+}

@@ -1,0 +1,165 @@
+/*
+ * namespace.c
+ *		Look namespaces up by name, and notice when they change.
+ *
+ * Entries are read from the tables once and kept until an invalidation says
+ * that some namespace changed (idgen_tables_announce), which reaches an open
+ * session at its next statement, like any change of a catalog.
+ */
+#include "compat.h"
+
+#include "namespace.h"
+
+#include "access/xact.h"
+#include "mb/pg_wchar.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+
+uint64		idgen_namespace_version = 1;
+
+static HTAB *entries = NULL;
+
+static void
+namespaces_changed(void)
+{
+	idgen_namespace_version++;
+}
+
+/* Once per process that preloads or loads the library. */
+void
+idgen_namespace_init(void)
+{
+	idgen_tables_watch(namespaces_changed);
+}
+
+static void
+undefined_namespace(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_OBJECT),
+			 errmsg("namespace \"%s\" does not exist", name),
+			 errhint("Create it with idgen_create_namespace().")));
+}
+
+/* Is this a change of another namespace, or the same one as before? */
+static bool
+same_namespace(const IdgenNamespace *ns, const IdgenAuthorityRow *authority)
+{
+	return ns->has_identity && memcmp(ns->authority.uuid.data,
+									  authority->uuid.data, UUID_LEN) == 0;
+}
+
+/* Forget what was issued and from where: this is another ID space. */
+static void
+forget_session(IdgenNamespace *ns)
+{
+	ns->last_id = 0;
+	ns->last_tick = -1;
+	ns->last_worker = -1;
+	ns->last_tenure = 0;
+	ns->pool_version = 0;
+	ns->ref_count = 0;
+	ns->at = 0;
+	ns->home = 0;
+	ns->contentions = 0;
+}
+
+/*
+ * Read an entry anew from the tables.  False if the namespace is gone; then
+ * the entry stays out of date.
+ */
+bool
+idgen_namespace_refresh(IdgenNamespace *ns)
+{
+	uint64		version;
+	IdgenAuthorityRow authority;
+	TransactionId xmin = InvalidTransactionId;
+	bool		has_identity;
+
+	/* find reads catalogs, and so may process invalidations: version after */
+	if (!idgen_tables_find())
+		return false;
+	version = idgen_namespace_version;
+	if (!idgen_tables_read_namespace(ns->name, &ns->row))
+		return false;
+	has_identity = idgen_tables_read_authority(ns->name, &authority, &xmin);
+	if (!has_identity || !same_namespace(ns, &authority))
+		forget_session(ns);
+	ns->has_identity = has_identity;
+	if (has_identity)
+		ns->authority = authority;
+	ns->made_here = has_identity && TransactionIdIsCurrentTransactionId(xmin);
+	ns->run_ahead = ns->row.run_ahead_ms / ns->row.layout.tick_ms;
+	ns->version = version;
+	return true;
+}
+
+static IdgenNamespace *
+find_or_make_entry(const char *key)
+{
+	bool		exists;
+	IdgenNamespace *ns;
+
+	if (entries == NULL)
+	{
+		HASHCTL		control = {
+			.keysize = NAMEDATALEN,
+			.entrysize = sizeof(IdgenNamespace),
+			.hcxt = TopMemoryContext
+		};
+
+		entries = hash_create("idgen namespaces", 8, &control,
+							  HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
+	}
+	ns = hash_search(entries, key, HASH_ENTER, &exists);
+	if (!exists)
+	{
+		memset((char *) ns + NAMEDATALEN, 0, sizeof(*ns) - NAMEDATALEN);
+		ns->name_length = (int) strlen(key);
+		forget_session(ns);
+	}
+	return ns;
+}
+
+/*
+ * The entry of a namespace, up to date; NULL if there is no such namespace.
+ * Names that do not exist are not remembered: they are without bound.
+ */
+IdgenNamespace *
+idgen_namespace_find(const char *name)
+{
+	IdgenNamespace *ns = NULL;
+
+	if (entries != NULL)
+		ns = hash_search(entries, name, HASH_FIND, NULL);
+	if (ns == NULL)
+	{
+		IdgenNamespaceRow row;
+
+		if (!idgen_tables_find() || !idgen_tables_read_namespace(name, &row))
+			return NULL;
+		ns = find_or_make_entry(name);
+	}
+	if (!idgen_namespace_current(ns) && !idgen_namespace_refresh(ns))
+		return NULL;
+	return ns;
+}
+
+/* The same, but an error if there is none (42704); the name is not terminated. */
+IdgenNamespace *
+idgen_namespace_get(const char *name, int name_length)
+{
+	char		key[NAMEDATALEN];
+	IdgenNamespace *ns;
+
+	if (name_length >= NAMEDATALEN)
+		undefined_namespace(pnstrdup(name, pg_mbcliplen(name, name_length,
+														NAMEDATALEN - 1)));
+	memcpy(key, name, name_length);
+	key[name_length] = '\0';
+
+	ns = idgen_namespace_find(key);
+	if (ns == NULL)
+		undefined_namespace(key);
+	return ns;
+}

@@ -1,0 +1,70 @@
+/*
+ * namespace.h
+ *		Namespaces as a session knows them.
+ */
+#ifndef IDGEN_NAMESPACE_H
+#define IDGEN_NAMESPACE_H
+
+#include "postgres.h"
+
+#include "utils/uuid.h"
+
+#include "core/layout.h"
+#include "pool.h"
+#include "settings.h"
+#include "tables.h"
+
+/*
+ * What a session remembers of a namespace.  An entry lives as long as the
+ * process; "version" says whether it is still what the tables say.
+ */
+typedef struct IdgenNamespace
+{
+	char		name[NAMEDATALEN];	/* hash key */
+	int			name_length;
+	uint64		version;		/* current if == idgen_namespace_version */
+	IdgenNamespaceRow row;
+	bool		has_identity;
+	bool		made_here;		/* by the transaction in progress */
+	IdgenAuthorityRow authority;
+	int64		run_ahead;		/* ticks */
+
+	/* --- what this process issued last (S11) */
+	int64		last_id;		/* 0 = nothing yet */
+	int64		last_tick;
+	int32		last_worker;
+	uint64		last_tenure;
+
+	/* --- the cursors it knows, ascending by worker */
+	uint64		pool_version;	/* of the list below; 0 = none */
+	int			ref_count;
+	int			at;				/* in use within the current tick */
+	int			home;			/* begun with at a new tick */
+	int			contentions;	/* since the last wish for a cursor */
+	IdgenCursorRef refs[IDGEN_MAX_WORKERS_LIMIT];
+} IdgenNamespace;
+
+/* Moves when any namespace may have changed. */
+extern uint64 idgen_namespace_version;
+
+extern void idgen_namespace_init(void);
+extern IdgenNamespace *idgen_namespace_find(const char *name);
+extern IdgenNamespace *idgen_namespace_get(const char *name, int name_length);
+extern bool idgen_namespace_refresh(IdgenNamespace *ns);
+
+/* Is an entry still what the tables say? */
+static inline bool
+idgen_namespace_current(const IdgenNamespace *ns)
+{
+	return ns->version == idgen_namespace_version;
+}
+
+/* Is this the name of an entry?  The length first: it nearly always decides. */
+static inline bool
+idgen_namespace_is(const IdgenNamespace *ns, const char *name, int name_length)
+{
+	return ns->name_length == name_length &&
+		memcmp(ns->name, name, name_length) == 0;
+}
+
+#endif							/* IDGEN_NAMESPACE_H */

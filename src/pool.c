@@ -1,0 +1,319 @@
+/*
+ * pool.c
+ *		Reserve, activate, feed, list and kill cursors in shared memory.
+ *
+ * A slot goes FREE -> RESERVED (by the authority worker, before it commits an
+ * activation) -> ACTIVE (after the commit) -> DEAD -> FREE.  A worker that dies
+ * between reserving and activating leaves RESERVED behind; the next worker of
+ * that database frees it.  A crash loses all of it, with the incarnations.
+ *
+ * Killing clears the tenure first: whoever takes the slot's lock afterwards
+ * sees it and issues nothing.  A process stopped inside the lock may still
+ * finish one issue that it had begun; that one ID was issued before the kill as
+ * far as anybody can tell, and lies inside the grant, which is reserved.
+ */
+#include "compat.h"
+
+#include "pool.h"
+
+#include "clock.h"
+
+/*
+ * How long to try for a slot's lock.  It is held for well under a microsecond,
+ * so a miss means that its holder is stopped or was just descheduled.
+ */
+#define SLOT_WITHIN_US		INT64_C(2000)
+
+/* How long a commit tries for the directory to kill what it dropped. */
+#define DIRECTORY_WITHIN_US	INT64_C(1000000)
+
+static bool
+same_uuid(const pg_uuid_t *a, const pg_uuid_t *b)
+{
+	return memcmp(a->data, b->data, UUID_LEN) == 0;
+}
+
+/* Tell backends to list the cursors of their namespace again. */
+static void
+directory_changed(void)
+{
+	pg_atomic_fetch_add_u64(&idgen_shared->directory_version, 1);
+}
+
+/* Changes whenever some cursor comes or goes. */
+uint64
+idgen_pool_version(void)
+{
+	return pg_atomic_read_u64(&idgen_shared->directory_version);
+}
+
+/*
+ * The active cursors of a namespace in ascending order of worker, at most
+ * refs_max of them.  Returns their number.
+ */
+int
+idgen_pool_list(Oid database, const pg_uuid_t *namespace_uuid,
+				IdgenCursorRef *refs, int refs_max)
+{
+	int			count = 0;
+
+	idgen_lock_directory(LW_SHARED);
+	for (int i = 0; i < idgen_shared->slot_count && count < refs_max; i++)
+	{
+		IdgenSlotInfo *info = &idgen_shared->infos[i];
+		int			at = count;
+
+		if (info->state != IDGEN_SLOT_ACTIVE || info->database != database ||
+			!same_uuid(&info->namespace_uuid, namespace_uuid))
+			continue;
+		for (; at > 0 && refs[at - 1].worker > info->worker; at--)
+			refs[at] = refs[at - 1];
+		refs[at].slot = i;
+		refs[at].worker = info->worker;
+		refs[at].tenure = info->tenure;
+		count++;
+	}
+	idgen_unlock_directory();
+	return count;
+}
+
+/* All active cursors of a database, for its authority worker. */
+int
+idgen_pool_survey(Oid database, IdgenCursorSurvey *surveys, int surveys_max)
+{
+	int			count = 0;
+
+	idgen_lock_directory(LW_SHARED);
+	for (int i = 0; i < idgen_shared->slot_count && count < surveys_max; i++)
+	{
+		IdgenSlotInfo *info = &idgen_shared->infos[i];
+		IdgenSlot  *slot = idgen_slot(i);
+		IdgenCursorSurvey *survey = &surveys[count];
+
+		if (info->state != IDGEN_SLOT_ACTIVE || info->database != database)
+			continue;
+		survey->slot = i;
+		survey->worker = info->worker;
+		survey->incarnation = info->incarnation;
+		survey->tenure = info->tenure;
+		survey->namespace_uuid = info->namespace_uuid;
+		strlcpy(survey->namespace_name, info->namespace_name, NAMEDATALEN);
+		survey->readable = LWLockConditionalAcquire(&slot->lock, LW_SHARED);
+		if (survey->readable)
+		{
+			survey->issued_count = slot->issued_count;
+			survey->granted_end = idgen_cursor_granted_end(&slot->cursor);
+			LWLockRelease(&slot->lock);
+		}
+		count++;
+	}
+	idgen_unlock_directory();
+	return count;
+}
+
+/*
+ * Make DEAD slots FREE that nobody is inside of.  Caller holds the directory
+ * lock exclusively.
+ */
+static void
+bury_dead(void)
+{
+	for (int i = 0; i < idgen_shared->slot_count; i++)
+	{
+		if (idgen_shared->infos[i].state != IDGEN_SLOT_DEAD)
+			continue;
+		if (!LWLockConditionalAcquire(&idgen_slot(i)->lock, LW_EXCLUSIVE))
+			continue;
+		idgen_shared->infos[i].state = IDGEN_SLOT_FREE;
+		LWLockRelease(&idgen_slot(i)->lock);
+	}
+}
+
+/*
+ * Reserve a slot for a cursor about to be activated; -1 if the pool is full.
+ * Only by the authority worker of the database.
+ */
+int
+idgen_pool_reserve(Oid database, const pg_uuid_t *namespace_uuid,
+				   const char *namespace_name)
+{
+	int			found = -1;
+
+	idgen_lock_directory(LW_EXCLUSIVE);
+	bury_dead();
+	for (int i = 0; i < idgen_shared->slot_count; i++)
+	{
+		IdgenSlotInfo *info = &idgen_shared->infos[i];
+
+		if (info->state != IDGEN_SLOT_FREE)
+			continue;
+		info->state = IDGEN_SLOT_RESERVED;
+		info->database = database;
+		info->namespace_uuid = *namespace_uuid;
+		strlcpy(info->namespace_name, namespace_name, NAMEDATALEN);
+		info->tenure = 0;
+		found = i;
+		break;
+	}
+	idgen_unlock_directory();
+	return found;
+}
+
+/* Give back what a worker of this database reserved and did not activate. */
+void
+idgen_pool_release_reserved(Oid database)
+{
+	idgen_lock_directory(LW_EXCLUSIVE);
+	for (int i = 0; i < idgen_shared->slot_count; i++)
+	{
+		IdgenSlotInfo *info = &idgen_shared->infos[i];
+
+		if (info->state == IDGEN_SLOT_RESERVED && info->database == database)
+			info->state = IDGEN_SLOT_FREE;
+	}
+	idgen_unlock_directory();
+}
+
+/*
+ * Bring a reserved slot to life with its first grant, which is durable.  If
+ * the slot is no longer reserved for this namespace (it was dropped meanwhile)
+ * nothing happens, and the grant is a gap.
+ */
+void
+idgen_pool_activate(int slot_index, Oid database,
+					const pg_uuid_t *namespace_uuid, const IdgenLayout *layout,
+					int32 worker, int64 incarnation, const IdgenGrant *grant)
+{
+	IdgenSlotInfo *info = &idgen_shared->infos[slot_index];
+	IdgenSlot  *slot = idgen_slot(slot_index);
+
+	bool		mine;
+
+	idgen_lock_directory(LW_EXCLUSIVE);
+	mine = info->state == IDGEN_SLOT_RESERVED && info->database == database &&
+		same_uuid(&info->namespace_uuid, namespace_uuid);
+
+	if (mine && idgen_lock_within(&slot->lock, LW_EXCLUSIVE, SLOT_WITHIN_US))
+	{
+		info->state = IDGEN_SLOT_ACTIVE;
+		info->worker = worker;
+		info->incarnation = incarnation;
+		info->epoch_ms = layout->epoch_ms;
+		info->tick_ms = layout->tick_ms;
+		info->tenure = pg_atomic_add_fetch_u64(&idgen_shared->last_tenure, 1);
+
+		idgen_cursor_init(&slot->cursor, worker);
+		(void) idgen_cursor_install(&slot->cursor, grant, 0);
+		slot->issued_count = 0;
+		pg_atomic_write_u64(&slot->tenure, info->tenure);
+		LWLockRelease(&slot->lock);
+	}
+	else if (mine)
+		info->state = IDGEN_SLOT_FREE;
+	idgen_unlock_directory();
+	directory_changed();
+}
+
+/*
+ * Give a durable grant to the cursor it was meant for and to no other (S5).
+ * False if that cursor is gone, or its lock could not be had in time: then the
+ * grant is a gap.
+ */
+bool
+idgen_pool_publish(int slot_index, uint64 tenure, const IdgenGrant *grant,
+				   int64 now)
+{
+	IdgenSlot  *slot = idgen_slot(slot_index);
+	bool		installed = false;
+
+	if (!idgen_lock_within(&slot->lock, LW_EXCLUSIVE, SLOT_WITHIN_US))
+		return false;
+	if (pg_atomic_read_u64(&slot->tenure) == tenure)
+	{
+		IdgenInstallCode code = idgen_cursor_install(&slot->cursor, grant, now);
+
+		installed = code == IDGEN_INSTALL_ADDED || code == IDGEN_INSTALL_MERGED;
+	}
+	LWLockRelease(&slot->lock);
+	return installed;
+}
+
+/* Kill one cursor, if it is still the one meant. */
+void
+idgen_pool_kill_slot(int slot_index, uint64 tenure)
+{
+	IdgenSlotInfo *info = &idgen_shared->infos[slot_index];
+
+	idgen_lock_directory(LW_EXCLUSIVE);
+	if (info->state == IDGEN_SLOT_ACTIVE && info->tenure == tenure)
+	{
+		pg_atomic_write_u64(&idgen_slot(slot_index)->tenure, 0);
+		info->state = IDGEN_SLOT_DEAD;
+	}
+	idgen_unlock_directory();
+	directory_changed();
+}
+
+/*
+ * The Unix millisecond past everything a killed cursor issued: the end of its
+ * last tick, or, if somebody is stopped inside its lock, of its grants.
+ */
+static int64
+issued_until_ms(const IdgenSlotInfo *info, IdgenSlot *slot)
+{
+	int64		end_tick;
+
+	if (idgen_lock_within(&slot->lock, LW_SHARED, SLOT_WITHIN_US))
+	{
+		end_tick = slot->cursor.last_tick + 1;
+		LWLockRelease(&slot->lock);
+	}
+	else
+		end_tick = idgen_cursor_granted_end(&slot->cursor);
+	return info->epoch_ms + end_tick * info->tick_ms;
+}
+
+/* Raise the server-wide floor of what dropped cursors issued. */
+static void
+raise_dropped_until(int64 until_ms)
+{
+	uint64		known = pg_atomic_read_u64(&idgen_shared->dropped_until_ms);
+
+	while (until_ms > 0 && (uint64) until_ms > known)
+		if (pg_atomic_compare_exchange_u64(&idgen_shared->dropped_until_ms,
+										   &known, (uint64) until_ms))
+			break;
+}
+
+/*
+ * Kill the cursors of a database (namespace_uuid NULL) or of one namespace,
+ * and remember what they issued.  Called when a drop or retirement has
+ * committed, so it must not fail: should the directory lock be held by a
+ * stopped process, the cursors stay.  They are unreachable all the same, since
+ * no session can look the namespace up any more, and run dry with their grants.
+ */
+void
+idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid)
+{
+	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE,
+						   DIRECTORY_WITHIN_US))
+		return;
+	for (int i = 0; i < idgen_shared->slot_count; i++)
+	{
+		IdgenSlotInfo *info = &idgen_shared->infos[i];
+
+		if (info->database != database ||
+			(namespace_uuid != NULL &&
+			 !same_uuid(&info->namespace_uuid, namespace_uuid)))
+			continue;
+		if (info->state == IDGEN_SLOT_RESERVED)
+			info->state = IDGEN_SLOT_FREE;
+		if (info->state != IDGEN_SLOT_ACTIVE)
+			continue;
+		pg_atomic_write_u64(&idgen_slot(i)->tenure, 0);
+		info->state = IDGEN_SLOT_DEAD;
+		raise_dropped_until(issued_until_ms(info, idgen_slot(i)));
+	}
+	idgen_unlock_directory();
+	directory_changed();
+}

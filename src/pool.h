@@ -1,0 +1,55 @@
+/*
+ * pool.h
+ *		The fixed pool of cursors: who owns which slot.
+ */
+#ifndef IDGEN_POOL_H
+#define IDGEN_POOL_H
+
+#include "postgres.h"
+
+#include "utils/uuid.h"
+
+#include "core/cursor.h"
+#include "core/layout.h"
+#include "shmem.h"
+
+/* What a backend remembers of a cursor; valid while the tenure is. */
+typedef struct IdgenCursorRef
+{
+	int			slot;
+	int32		worker;
+	uint64		tenure;
+} IdgenCursorRef;
+
+/* What the authority worker sees of a cursor of its database. */
+typedef struct IdgenCursorSurvey
+{
+	int			slot;
+	int32		worker;
+	int64		incarnation;
+	uint64		tenure;
+	pg_uuid_t	namespace_uuid;
+	char		namespace_name[NAMEDATALEN];
+	bool		readable;		/* false: its lock was busy, no figures */
+	uint64		issued_count;
+	int64		granted_end;	/* tick */
+} IdgenCursorSurvey;
+
+extern uint64 idgen_pool_version(void);
+extern int	idgen_pool_list(Oid database, const pg_uuid_t *namespace_uuid,
+							IdgenCursorRef *refs, int refs_max);
+extern int	idgen_pool_survey(Oid database, IdgenCursorSurvey *surveys,
+							  int surveys_max);
+extern int	idgen_pool_reserve(Oid database, const pg_uuid_t *namespace_uuid,
+							   const char *namespace_name);
+extern void idgen_pool_activate(int slot, Oid database,
+								const pg_uuid_t *namespace_uuid,
+								const IdgenLayout *layout, int32 worker,
+								int64 incarnation, const IdgenGrant *grant);
+extern bool idgen_pool_publish(int slot, uint64 tenure,
+							   const IdgenGrant *grant, int64 now);
+extern void idgen_pool_release_reserved(Oid database);
+extern void idgen_pool_kill_slot(int slot, uint64 tenure);
+extern void idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid);
+
+#endif							/* IDGEN_POOL_H */

@@ -1,0 +1,72 @@
+/*
+ * settings.c
+ *		Define the configuration parameters.
+ */
+#include "compat.h"
+
+#include "settings.h"
+
+#include <limits.h>
+
+#include "utils/guc.h"
+
+int			idgen_max_cursors = 1024;
+int			idgen_max_workers_per_namespace = 16;
+int			idgen_wait_timeout_ms = 5000;
+int			idgen_max_batch = 1000000;
+int			idgen_idle_timeout_ms = 60000;
+int			idgen_max_clock_error_ms = 5000;
+
+/*
+ * Called when the library is loaded.  A parameter of level "postmaster" can
+ * only be defined while the postmaster preloads libraries; without preloading
+ * there is no shared memory for it to size.
+ */
+void
+idgen_settings_define(bool preloaded)
+{
+	if (preloaded)
+		DefineCustomIntVariable("idgen.max_cursors",
+								"Number of cursors in shared memory, for all databases.",
+								"A namespace in use holds 1 to idgen.max_workers_per_namespace of them.",
+								&idgen_max_cursors,
+								1024, 1, IDGEN_MAX_CURSORS_LIMIT,
+								PGC_POSTMASTER, 0, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("idgen.max_workers_per_namespace",
+							"Most worker numbers one namespace uses at a time on this server.",
+							"1 gives IDs in real-time order.",
+							&idgen_max_workers_per_namespace,
+							16, 1, IDGEN_MAX_WORKERS_LIMIT,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("idgen.wait_timeout",
+							"Longest time one call waits before it reports an error.",
+							"0 never waits.",
+							&idgen_wait_timeout_ms,
+							5000, 0, 3600 * 1000,
+							PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("idgen.max_batch",
+							"Most IDs one call of idgen_next_batch() returns.",
+							NULL,
+							&idgen_max_batch,
+							1000000, 1, IDGEN_MAX_BATCH_LIMIT,
+							PGC_SUSET, 0, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("idgen.idle_timeout",
+							"Time without use after which a namespace is no longer granted ahead.",
+							"A database in which no namespace is used has no idgen process.",
+							&idgen_idle_timeout_ms,
+							60000, 1000, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("idgen.max_clock_error",
+							"Most that the clocks of servers inheriting an authority may differ.",
+							"A fence lasts the namespace's horizon plus this.",
+							&idgen_max_clock_error_ms,
+							5000, 0, 24 * 3600 * 1000,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+
+	MarkGUCPrefixReserved("idgen");
+}

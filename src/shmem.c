@@ -1,0 +1,224 @@
+/*
+ * shmem.c
+ *		Allocate and initialise shared memory; bounded lock acquisition.
+ *
+ * Locks, outermost first:
+ *
+ *	1. relation, row and transaction locks of PostgreSQL
+ *	2. directory_lock		who owns which slot, requests, databases
+ *	3. a slot's lock		one cursor; never two slots at once
+ *
+ * While a slot's lock is held nothing is raised, allocated, waited for or
+ * written, and no other lock is taken.  While the directory lock is held
+ * nothing is raised or written; a slot's lock is tried for a moment at most.
+ *
+ * A process can be stopped (SIGSTOP) anywhere, also while it holds a lock.  No
+ * other may wait for it beyond its own bound (S10), and LWLockAcquire cannot
+ * be bounded or cancelled; so both kinds of lock are taken by trying.
+ *
+ * Shared memory is initialised by the postmaster at its start and again after
+ * the crash of a backend.  Every cursor is gone then (S5), and "boot" tells the
+ * authority that the incarnations it recorded for them are over.
+ */
+#include "compat.h"
+
+#include "shmem.h"
+
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/shmem.h"
+#include "storage/spin.h"
+#include "utils/wait_event.h"
+
+#include "clock.h"
+#include "settings.h"
+
+/* Tries of a held lock before the first sleep, and the longest sleep. */
+#define LOCK_SPINS			64
+#define LOCK_SLEEP_MIN_US	20
+#define LOCK_SLEEP_MAX_US	1000
+
+/*
+ * The directory is held for microseconds; longer means a stopped process.  A
+ * caller that must not wait gets this long all the same.
+ */
+#define DIRECTORY_WITHIN_MIN_MS 100
+#define DIRECTORY_WITHIN_MAX_MS 5000
+
+IdgenShared *idgen_shared = NULL;
+
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+/* Each database in use needs a background worker, so there cannot be more. */
+static int
+database_count(void)
+{
+	return max_worker_processes;
+}
+
+/*
+ * Lay the parts out one after the other; with shared == NULL only the size is
+ * computed, so that size and layout cannot disagree.
+ */
+static Size
+lay_out(IdgenShared *shared)
+{
+	Size		size = CACHELINEALIGN(sizeof(IdgenShared));
+	Size		infos = size;
+	Size		slots;
+	Size		requests;
+	Size		databases;
+
+	size = add_size(size, mul_size(idgen_max_cursors, sizeof(IdgenSlotInfo)));
+	size = slots = TYPEALIGN(IDGEN_SLOT_ALIGN, size);
+	size = add_size(size, mul_size(idgen_max_cursors, sizeof(IdgenSlotPadded)));
+	requests = size;
+	size = add_size(size, mul_size(MaxBackends, sizeof(IdgenRequest)));
+	size = databases = MAXALIGN(size);
+	size = add_size(size, mul_size(database_count(), sizeof(IdgenDatabase)));
+
+	if (shared != NULL)
+	{
+		char	   *base = (char *) shared;
+
+		shared->slot_count = idgen_max_cursors;
+		shared->request_count = MaxBackends;
+		shared->database_count = database_count();
+		shared->infos = (IdgenSlotInfo *) (base + infos);
+		shared->slots = (IdgenSlotPadded *) (base + slots);
+		shared->requests = (IdgenRequest *) (base + requests);
+		shared->databases = (IdgenDatabase *) (base + databases);
+	}
+	return size;
+}
+
+/* Room to align the whole block to IDGEN_SLOT_ALIGN. */
+static Size
+shmem_size(void)
+{
+	return add_size(lay_out(NULL), IDGEN_SLOT_ALIGN);
+}
+
+static void
+shmem_request(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+	RequestAddinShmemSpace(shmem_size());
+}
+
+/* A random (version 4) uuid for this initialisation of shared memory. */
+static void
+make_boot_uuid(pg_uuid_t *uuid)
+{
+	if (!pg_strong_random(uuid->data, UUID_LEN))
+		ereport(FATAL,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+	uuid->data[6] = (uuid->data[6] & 0x0f) | 0x40;
+	uuid->data[8] = (uuid->data[8] & 0x3f) | 0x80;
+}
+
+static void
+shmem_startup(void)
+{
+	bool		found;
+	void	   *block;
+	int			tranche;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	block = ShmemInitStruct("idgen", shmem_size(), &found);
+	idgen_shared = (IdgenShared *) TYPEALIGN(IDGEN_SLOT_ALIGN, (uintptr_t) block);
+	if (!found)
+	{
+		memset(idgen_shared, 0, lay_out(NULL));
+		lay_out(idgen_shared);
+		make_boot_uuid(&idgen_shared->boot);
+		pg_atomic_init_u64(&idgen_shared->last_tenure, 0);
+		pg_atomic_init_u64(&idgen_shared->directory_version, 1);
+		pg_atomic_init_u64(&idgen_shared->dropped_until_ms, 0);
+		tranche = idgen_new_tranche("idgen");
+		LWLockInitialize(&idgen_shared->directory_lock, tranche);
+		for (int i = 0; i < idgen_shared->slot_count; i++)
+		{
+			IdgenSlot  *slot = idgen_slot(i);
+
+			LWLockInitialize(&slot->lock, tranche);
+			pg_atomic_init_u64(&slot->tenure, 0);
+		}
+	}
+	idgen_register_tranche(idgen_shared->directory_lock.tranche, "idgen");
+	LWLockRelease(AddinShmemInitLock);
+}
+
+/* Called once, while the postmaster preloads the library. */
+void
+idgen_shmem_install_hooks(void)
+{
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = shmem_request;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = shmem_startup;
+}
+
+/*
+ * Take a lock, or give up after within_us.  Never raises, so that it can be
+ * used at commit; interrupts stay pending meanwhile, so keep the bound short
+ * where a user waits.
+ */
+bool
+idgen_lock_within(LWLock *lock, LWLockMode mode, int64 within_us)
+{
+	int64		give_up_at_us;
+	long		sleep_us = LOCK_SLEEP_MIN_US;
+
+	for (int i = 0; i < LOCK_SPINS; i++)
+	{
+		if (LWLockConditionalAcquire(lock, mode))
+			return true;
+		SPIN_DELAY();
+	}
+	give_up_at_us = idgen_clock_monotonic_us() + within_us;
+	while (idgen_clock_monotonic_us() < give_up_at_us)
+	{
+		pg_usleep(sleep_us);
+		sleep_us = Min(sleep_us * 2, LOCK_SLEEP_MAX_US);
+		if (LWLockConditionalAcquire(lock, mode))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Take the directory lock, or raise an error if its holder seems stopped.
+ * Cancellable; bounded by idgen.wait_timeout.
+ */
+void
+idgen_lock_directory(LWLockMode mode)
+{
+	int64		within_ms = Min(Max(idgen_wait_timeout_ms, DIRECTORY_WITHIN_MIN_MS),
+								DIRECTORY_WITHIN_MAX_MS);
+	int64		give_up_at_us = idgen_clock_monotonic_us() + within_ms * 1000;
+
+	while (!idgen_lock_within(&idgen_shared->directory_lock, mode,
+							  10 * LOCK_SLEEP_MAX_US))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (idgen_clock_monotonic_us() >= give_up_at_us)
+			ereport(ERROR,
+					(errcode(ERRCODE_IDGEN_UNAVAILABLE),
+					 errmsg("could not lock the directory of idgen cursors"),
+					 errdetail("A process that holds it seems to be stopped."),
+					 errhint("Look for a stopped PostgreSQL process (state \"T\" in ps), and let it continue.")));
+	}
+}
+
+void
+idgen_unlock_directory(void)
+{
+	LWLockRelease(&idgen_shared->directory_lock);
+}

@@ -1,0 +1,155 @@
+/*
+ * shmem.h
+ *		The shared memory of idgen, its locks and their order.
+ */
+#ifndef IDGEN_SHMEM_H
+#define IDGEN_SHMEM_H
+
+#include "postgres.h"
+
+#include "port/atomics.h"
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+#include "utils/uuid.h"
+
+#include "core/cursor.h"
+#include "failure.h"
+
+/*
+ * A cursor as issuing backends see it: one lock, and behind it everything an
+ * issue touches.  Aligned to 128 bytes, so that two cursors never share a
+ * cache line (nor the pair of lines some processors fetch together).
+ *
+ * "tenure" is a number no other activation of any slot has had since shared
+ * memory was initialised; it stands for the slot, database, namespace and
+ * incarnation at once, and is what S5 compares under the lock.  0 means that
+ * nobody may issue here.  It is set under the slot's lock; clearing it (a
+ * kill) needs no lock, so that a stopped process cannot delay a DROP.
+ */
+typedef struct IdgenSlot
+{
+	LWLock		lock;
+	pg_atomic_uint64 tenure;
+	uint64		issued_count;	/* lock */
+	IdgenCursor cursor;			/* lock */
+} IdgenSlot;
+
+#define IDGEN_SLOT_ALIGN 128
+
+typedef union IdgenSlotPadded
+{
+	IdgenSlot	slot;
+	char		pad[(sizeof(IdgenSlot) + IDGEN_SLOT_ALIGN - 1) /
+					IDGEN_SLOT_ALIGN * IDGEN_SLOT_ALIGN];
+} IdgenSlotPadded;
+
+typedef enum IdgenSlotState
+{
+	IDGEN_SLOT_FREE,
+	IDGEN_SLOT_RESERVED,		/* the worker of "database" is committing its
+								 * activation */
+	IDGEN_SLOT_ACTIVE,
+	IDGEN_SLOT_DEAD				/* killed; free once its lock is free */
+} IdgenSlotState;
+
+/* The directory: whose slot is it?  All fields: directory lock. */
+typedef struct IdgenSlotInfo
+{
+	IdgenSlotState state;
+	Oid			database;
+	pg_uuid_t	namespace_uuid;
+	char		namespace_name[NAMEDATALEN];
+	int32		worker;
+	int64		incarnation;
+	uint64		tenure;
+	int64		epoch_ms;		/* to say in Unix time what it issued */
+	int64		tick_ms;
+} IdgenSlotInfo;
+
+typedef enum IdgenRequestKind
+{
+	IDGEN_REQUEST_SERVE,		/* grants for a namespace's cursors; a first or a
+								 * further cursor */
+	IDGEN_REQUEST_RETIRE		/* end a namespace */
+} IdgenRequestKind;
+
+typedef enum IdgenRequestState
+{
+	IDGEN_REQUEST_IDLE,
+	IDGEN_REQUEST_PENDING,
+	IDGEN_REQUEST_DONE
+} IdgenRequestState;
+
+/*
+ * One request per process: it waits for one thing at a time.  All fields:
+ * directory lock.  The ticket tells a waiter's request from an older one of
+ * the same process that it gave up.
+ */
+typedef struct IdgenRequest
+{
+	IdgenRequestState state;
+	IdgenRequestKind kind;
+	uint64		ticket;
+	Oid			database;
+	Oid			role;			/* who asks, for what needs a privilege */
+	char		namespace_name[NAMEDATALEN];
+	pg_uuid_t	namespace_uuid;
+	int			cursors_seen;	/* SERVE: a further cursor is wanted if there are
+								 * no more than these; -1 = not wanted */
+	int64		expires_at_us;	/* monotonic; then nobody waits any more */
+	Latch	   *latch;			/* of the process that waits */
+	IdgenFailure failure;		/* DONE: the answer; PENDING: why not yet */
+} IdgenRequest;
+
+/*
+ * A database in use, and its authority worker.  All fields: directory lock.
+ * worker_pid is 0 when no worker lives; a worker clears it on its way out.
+ */
+typedef struct IdgenDatabase
+{
+	Oid			database;		/* InvalidOid = unused */
+	pid_t		worker_pid;
+	Latch	   *worker_latch;
+	int64		started_at_us;	/* monotonic time of the last attempt to start */
+	bool		stop_wanted;	/* the database is being dropped */
+} IdgenDatabase;
+
+typedef struct IdgenShared
+{
+	LWLock		directory_lock;
+	pg_uuid_t	boot;			/* random, new with each initialisation */
+	pg_atomic_uint64 last_tenure;
+	pg_atomic_uint64 directory_version; /* moves when a cursor comes or goes */
+
+	/*
+	 * Unix ms past everything issued from a dropped database or extension;
+	 * nothing is granted below it.  So a namespace that is dropped and created
+	 * again repeats nothing, even if the clock goes back in between.
+	 */
+	pg_atomic_uint64 dropped_until_ms;
+
+	uint64		last_ticket;	/* directory lock */
+	int			slot_count;
+	int			request_count;
+	int			database_count;
+	IdgenSlotInfo *infos;		/* [slot_count] */
+	IdgenSlotPadded *slots;		/* [slot_count] */
+	IdgenRequest *requests;		/* [request_count], by process number */
+	IdgenDatabase *databases;	/* [database_count] */
+} IdgenShared;
+
+/* NULL when the library was not preloaded. */
+extern IdgenShared *idgen_shared;
+
+extern void idgen_shmem_install_hooks(void);
+extern bool idgen_lock_within(LWLock *lock, LWLockMode mode, int64 within_us);
+extern void idgen_lock_directory(LWLockMode mode);
+extern void idgen_unlock_directory(void);
+
+static inline IdgenSlot *
+idgen_slot(int index)
+{
+	return &idgen_shared->slots[index].slot;
+}
+
+#endif							/* IDGEN_SHMEM_H */
