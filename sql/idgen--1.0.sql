@@ -273,4 +273,93 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_retire_namespace(text) IS
 'idgen: ends a namespace for ever, at once and whatever the calling transaction does: no more IDs, decoding stays, the name is taken. Only its owner (42501)';
 
+--
+-- Declared, so that their names and types are settled, and not built yet: they
+-- raise 0A000.
+--
+
+CREATE FUNCTION @extschema@.idgen_alter_namespace(name text,
+    grant_interval interval DEFAULT NULL, durability text DEFAULT NULL,
+    promotion text DEFAULT NULL, run_ahead interval DEFAULT NULL,
+    restricted boolean DEFAULT NULL, owner regrole DEFAULT NULL)
+RETURNS void
+AS 'MODULE_PATHNAME', 'idgen_not_built'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.idgen_alter_namespace(text, interval, text, text, interval,
+    boolean, regrole) IS
+'idgen: changes the policy of a namespace, never its format. Not built yet (0A000)';
+
+CREATE FUNCTION @extschema@.idgen_allow(namespace text, grantee regrole, privilege text)
+RETURNS void
+AS 'MODULE_PATHNAME', 'idgen_not_built'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.idgen_allow(text, regrole, text) IS
+'idgen: gives a role the privilege issue or acquire on a namespace. Not built yet (0A000)';
+
+CREATE FUNCTION @extschema@.idgen_disallow(namespace text, grantee regrole, privilege text)
+RETURNS void
+AS 'MODULE_PATHNAME', 'idgen_not_built'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.idgen_disallow(text, regrole, text) IS
+'idgen: takes the privilege issue or acquire back. Not built yet (0A000)';
+
+CREATE FUNCTION @extschema@.idgen_activate(namespace text DEFAULT 'default',
+    OUT worker integer, OUT incarnation bigint, OUT grant_id bigint, OUT start_ms bigint,
+    OUT end_ms_exclusive bigint, OUT format text, OUT token text)
+RETURNS record
+AS 'MODULE_PATHNAME', 'idgen_not_built'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.idgen_activate(text) IS
+'idgen: a fresh incarnation for an external generator, with its first grant. Not built yet (0A000)';
+
+CREATE TYPE @extschema@.idgen_acquired AS (worker integer, incarnation bigint,
+    grant_id bigint, start_ms bigint, end_ms_exclusive bigint, format text);
+COMMENT ON TYPE @extschema@.idgen_acquired IS
+'idgen: a grant of an external generator; milliseconds count from the epoch of the namespace';
+
+CREATE FUNCTION @extschema@.idgen_acquire_grant(namespace text, incarnation bigint,
+    request_id uuid, token text, after_grant bigint, length interval DEFAULT NULL)
+RETURNS @extschema@.idgen_acquired
+AS 'MODULE_PATHNAME', 'idgen_not_built'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.idgen_acquire_grant(text, bigint, uuid, text, bigint, interval) IS
+'idgen: the next grant of an incarnation. Not built yet (0A000)';
+
+CREATE FUNCTION @extschema@.idgen_deactivate(incarnation bigint, token text)
+RETURNS void
+AS 'MODULE_PATHNAME', 'idgen_not_built'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.idgen_deactivate(bigint, text) IS
+'idgen: an external generator ends its incarnation. Not built yet (0A000)';
+
+CREATE FUNCTION @extschema@.idgen_end_incarnation(incarnation bigint)
+RETURNS void
+AS 'MODULE_PATHNAME', 'idgen_not_built'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.idgen_end_incarnation(bigint) IS
+'idgen: the owner of a namespace ends somebody else''s incarnation. Not built yet (0A000)';
+
+CREATE FUNCTION @extschema@.idgen_adopt_namespace(name text, above bigint DEFAULT NULL,
+    first_worker integer DEFAULT NULL, last_worker integer DEFAULT NULL)
+RETURNS void
+AS 'MODULE_PATHNAME', 'idgen_not_built'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.idgen_adopt_namespace(text, bigint, integer, integer) IS
+'idgen: an operator''s word that the original of a copied authority never issues again. Not built yet (0A000)';
+
+CREATE FUNCTION @extschema@.idgen_fence_namespace(name text, above bigint DEFAULT NULL)
+RETURNS void
+AS 'MODULE_PATHNAME', 'idgen_not_built'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.idgen_fence_namespace(text, bigint) IS
+'idgen: moves every high-water mark past all that a lost copy can have granted. Not built yet (0A000)';
+
+CREATE FUNCTION @extschema@.idgen_confirm_clock()
+RETURNS void
+AS 'MODULE_PATHNAME', 'idgen_not_built'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.idgen_confirm_clock() IS
+'idgen: an operator''s word that the clock is right after a step. Not built yet (0A000)';
+REVOKE ALL ON FUNCTION @extschema@.idgen_confirm_clock() FROM PUBLIC;
+
 SELECT @extschema@.idgen_create_namespace('default');

@@ -15,6 +15,7 @@
 #include "tcop/utility.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
@@ -80,13 +81,12 @@ issuing_argument(FunctionCallInfo fcinfo, int n)
 
 	REQUIRE_ARG(n, "namespace");
 	name = (struct varlena *) PG_GETARG_POINTER(n);
+	if (unlikely(VARATT_IS_COMPRESSED(name) || VARATT_IS_EXTERNAL(name)))
+		name = PG_DETOAST_DATUM_PACKED(PointerGetDatum(name));
 	if (likely(last != NULL && idgen_namespace_current(last) &&
-			   !VARATT_IS_EXTENDED(name) &&
-			   idgen_namespace_is(last, VARDATA(name),
-								  VARSIZE(name) - VARHDRSZ)))
+			   idgen_namespace_is(last, VARDATA_ANY(name),
+								  VARSIZE_ANY_EXHDR(name))))
 		return last;
-
-	name = PG_DETOAST_DATUM_PACKED(PointerGetDatum(name));
 	last = idgen_generator_open(VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name));
 	return last;
 }
@@ -439,6 +439,16 @@ not_built(const char *what)
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("%s is not supported yet", what)));
+}
+
+PG_FUNCTION_INFO_V1(idgen_not_built);
+Datum
+idgen_not_built(PG_FUNCTION_ARGS)
+{
+	char	   *name = get_func_name(fcinfo->flinfo->fn_oid);
+
+	not_built(psprintf("function %s()", name ? name : "of idgen"));
+	PG_RETURN_NULL();
 }
 
 /* An interval as milliseconds; an error if it has months or is negative. */

@@ -359,6 +359,18 @@ call_failed(IdgenCall *call, const IdgenPass *pass)
 	idgen_failure_report(&call->failure, call->ns->name);
 }
 
+/* The monotonic time at which the wall clock will show a Unix millisecond. */
+static int64
+monotonic_at(int64 unix_ms)
+{
+	int64		wait_us;
+
+	if (unix_ms > PG_INT64_MAX / 1000)
+		return PG_INT64_MAX;
+	wait_us = unix_ms * 1000 - idgen_clock_wall_us();
+	return idgen_clock_monotonic_us() + Max(wait_us, 1);
+}
+
 /*
  * Wait for a tick.  If it comes after the end of the call's time, fail now: it
  * is known when.
@@ -367,16 +379,23 @@ static void
 wait_for_tick(IdgenCall *call, const IdgenPass *pass)
 {
 	int64		retry_ms;
-	int64		wait_us;
-	int64		now_us = idgen_clock_monotonic_us();
+	int64		retry_us;
 
 	if (!idgen_layout_unix_ms(&call->ns->row.layout, Max(pass->retry_at, 0),
 							  &retry_ms))
 		call_failed(call, pass);
-	wait_us = Max(retry_ms * 1000 - idgen_clock_wall_us(), 1);
-	if (now_us + wait_us > call->until_us)
+	retry_us = monotonic_at(retry_ms);
+	if (retry_us > call->until_us)
 		call_failed(call, pass);
-	sleep_until(now_us + wait_us);
+	sleep_until(retry_us);
+}
+
+/* Is this a failure that ends by itself before the call's time is up? */
+static bool
+passes_in_time(const IdgenCall *call, const IdgenFailure *failure)
+{
+	return failure->until_ms != 0 &&
+		monotonic_at(failure->until_ms) <= call->until_us;
 }
 
 /* Some cursor is busy: give its holder a moment. */
@@ -401,9 +420,19 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 	bool		answered;
 
 	if (!call->may_wait)
+	{
+		idgen_failure_set(&call->failure, IDGEN_FAILURE_GRANT,
+						  "None is at hand, and \"idgen.wait_timeout\" is 0. It has been asked for.",
+						  "Retry, or set \"idgen.wait_timeout\" higher.");
 		call_failed(call, pass);
+	}
 
 	answered = idgen_mailbox_wait(ticket, call->until_us, &failure);
+	if (answered && passes_in_time(call, &failure))
+	{
+		sleep_until(monotonic_at(failure.until_ms));
+		return;
+	}
 	if (!answered || failure.kind != IDGEN_FAILURE_NONE)
 	{
 		idgen_failure_strengthen(&call->failure, &failure);

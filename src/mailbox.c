@@ -177,6 +177,7 @@ bool
 idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenFailure *failure)
 {
 	static uint32 wait_event = 0;
+	int64		rouse_at_us = idgen_clock_monotonic_us() + START_RETRY_US;
 	bool		worker_asked = true;
 
 	if (wait_event == 0)
@@ -184,9 +185,9 @@ idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenFailure *failure)
 
 	while (!idgen_mailbox_check(ticket, failure))
 	{
-		int64		left_us = until_us - idgen_clock_monotonic_us();
+		int64		now_us = idgen_clock_monotonic_us();
 
-		if (left_us <= 0)
+		if (now_us >= until_us)
 		{
 			if (failure->kind == IDGEN_FAILURE_NONE && !worker_asked)
 				idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
@@ -194,12 +195,17 @@ idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenFailure *failure)
 								  "Raise \"max_worker_processes\".");
 			return false;
 		}
+		if (now_us >= rouse_at_us)
+		{
+			worker_asked = rouse_worker();
+			rouse_at_us = now_us + START_RETRY_US;
+		}
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 Min(left_us, START_RETRY_US) / 1000 + 1, wait_event);
+						 (long) ((Min(until_us, rouse_at_us) - now_us) / 1000 + 1),
+						 wait_event);
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
-		worker_asked = rouse_worker();
 	}
 	return true;
 }

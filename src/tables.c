@@ -34,6 +34,7 @@
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
+#include "rewrite/prs2lock.h"
 #include "storage/lmgr.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -338,7 +339,7 @@ idgen_tables_intact(IdgenTable table, Relation relation, char *why, Size why_siz
 		what = "has other columns than it was made with";
 	else if (!guards_intact(relation))
 		what = "has other triggers than its guards, or a guard is not enabled always";
-	else if (relation->rd_rel->relhasrules)
+	else if (relation->rd_rules != NULL && relation->rd_rules->numLocks > 0)
 		what = "has rules";
 	else if (relation->rd_rel->relrowsecurity ||
 			 relation->rd_rel->relforcerowsecurity)
