@@ -30,6 +30,7 @@
 /* Unix time of PostgreSQL's epoch, 2000-01-01. */
 #define POSTGRES_EPOCH_US \
 	((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
+#define POSTGRES_EPOCH_MS (POSTGRES_EPOCH_US / 1000)
 
 /* Fewer workers than this in a range: the policy "split" is not the default. */
 #define SPLIT_WORKERS_MIN 16
@@ -247,7 +248,7 @@ check_fit(IdgenLayoutFit fit, const IdgenNamespace *ns, int64 value)
 		case IDGEN_FIT_ZERO:
 			ereport(ERROR,
 					(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-					 errmsg("0 is not an ID"),
+					 errmsg("0 is not an ID of namespace \"%s\"", ns->name),
 					 errdetail("Tick 0, worker 0, sequence 0 is never issued.")));
 			break;
 		case IDGEN_FIT_ID:
@@ -321,21 +322,22 @@ idgen_decode(PG_FUNCTION_ARGS)
 
 /* Decimal digits and nothing else; scanint8 would take blanks and signs. */
 static int64
-parse_digits(const char *string)
+parse_digits(const char *string, const IdgenNamespace *ns)
 {
 	int64		value = 0;
 
 	if (string[0] == '\0' || string[strspn(string, "0123456789")] != '\0')
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("invalid ID: \"%s\"", string),
+				 errmsg("invalid ID of namespace \"%s\": \"%s\"", ns->name, string),
 				 errhint("An ID is written in decimal digits only.")));
 	for (const char *at = string; *at; at++)
 		if (pg_mul_s64_overflow(value, 10, &value) ||
 			pg_add_s64_overflow(value, *at - '0', &value))
 			ereport(ERROR,
 					(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-					 errmsg("ID \"%s\" is out of range", string),
+					 errmsg("ID \"%s\" of namespace \"%s\" is out of range",
+							string, ns->name),
 					 errdetail("IDs have at most 63 bits.")));
 	return value;
 }
@@ -349,7 +351,7 @@ idgen_decode_text(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	return decode(fcinfo, ns,
-				  parse_digits(text_to_cstring(PG_GETARG_TEXT_PP(0))));
+				  parse_digits(text_to_cstring(PG_GETARG_TEXT_PP(0)), ns));
 }
 
 PG_FUNCTION_INFO_V1(idgen_encode);
@@ -398,6 +400,7 @@ idgen_lower_bound(PG_FUNCTION_ARGS)
 {
 	IdgenNamespace *ns = namespace_argument(fcinfo, 1);
 	TimestampTz time;
+	int64		unix_ms;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
@@ -406,9 +409,9 @@ idgen_lower_bound(PG_FUNCTION_ARGS)
 		PG_RETURN_INT64(0);
 	if (TIMESTAMP_IS_NOEND(time))
 		PG_RETURN_INT64(PG_INT64_MAX);
-	/* the range of timestamptz leaves room for the other epoch */
-	PG_RETURN_INT64(idgen_layout_lower_bound(&ns->row.layout,
-											 time + POSTGRES_EPOCH_US));
+	/* up to a whole millisecond; in microseconds the other epoch could overflow */
+	unix_ms = time / 1000 + (time % 1000 > 0 ? 1 : 0) + POSTGRES_EPOCH_MS;
+	PG_RETURN_INT64(idgen_layout_lower_bound_ms(&ns->row.layout, unix_ms));
 }
 
 /* --------------------------------------------------------------------
@@ -487,10 +490,9 @@ read_name(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
 }
 
 static void
-read_layout(FunctionCallInfo fcinfo, IdgenLayout *layout)
+read_layout(FunctionCallInfo fcinfo, IdgenLayout *layout, bool issuing)
 {
 	TimestampTz epoch;
-	int64		epoch_us;
 
 	REQUIRE_ARG(CREATE_TIMESTAMP_BITS, "timestamp_bits");
 	REQUIRE_ARG(CREATE_WORKER_BITS, "worker_bits");
@@ -509,15 +511,14 @@ read_layout(FunctionCallInfo fcinfo, IdgenLayout *layout)
 	epoch = PG_GETARG_TIMESTAMPTZ(CREATE_EPOCH);
 	if (TIMESTAMP_NOT_FINITE(epoch))
 		invalid_option("epoch must be finite", NULL);
-	epoch_us = epoch + POSTGRES_EPOCH_US;
-	if (epoch_us % 1000 != 0)
+	if (epoch % 1000 != 0)
 		invalid_option("epoch must be a whole number of milliseconds", NULL);
-	layout->epoch_ms = epoch_us / 1000;
+	layout->epoch_ms = epoch / 1000 + POSTGRES_EPOCH_MS;
 
 	switch (idgen_layout_validate(layout))
 	{
 		case IDGEN_LAYOUT_OK:
-			return;
+			break;
 		case IDGEN_LAYOUT_BAD_TIMESTAMP_BITS:
 			invalid_option("timestamp_bits must be between 1 and 63", NULL);
 			break;
@@ -541,8 +542,9 @@ read_layout(FunctionCallInfo fcinfo, IdgenLayout *layout)
 			invalid_option("horizon must be between one tick and 1 hour", NULL);
 			break;
 		case IDGEN_LAYOUT_SHORT_FIELD:
-			invalid_option("timestamp_bits hold less time than the horizon",
-						   "Use more timestamp bits or a longer tick.");
+			if (issuing)
+				invalid_option("timestamp_bits hold less time than the horizon",
+							   "Use more timestamp bits or a longer tick, or issuing => false to decode only.");
 			break;
 	}
 }
@@ -683,12 +685,12 @@ idgen_create_namespace(PG_FUNCTION_ARGS)
 
 	memset(&row, 0, sizeof(row));
 	read_name(fcinfo, &row);
-	read_layout(fcinfo, &row.layout);
+	read_flags(fcinfo, &row);
+	read_layout(fcinfo, &row.layout, row.issuing);
 	read_intervals(fcinfo, &row);
 	read_workers(fcinfo, &row);
 	read_durability(fcinfo, &row);
 	read_promotion(fcinfo, &row);
-	read_flags(fcinfo, &row);
 	check_life(&row);
 	strlcpy(row.owner, GetUserNameFromId(GetUserId(), false), NAMEDATALEN);
 

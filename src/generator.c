@@ -345,7 +345,8 @@ judge_pass(IdgenCall *call, const IdgenPass *pass)
 		kind = IDGEN_FAILURE_CAPACITY;
 
 	idgen_failure_set(&failure, kind, detail, hint);
-	if (kind == IDGEN_FAILURE_CLOCK || kind == IDGEN_FAILURE_NOT_YET)
+	if (kind == IDGEN_FAILURE_CLOCK || kind == IDGEN_FAILURE_NOT_YET ||
+		kind == IDGEN_FAILURE_CAPACITY)
 		(void) idgen_layout_unix_ms(&call->ns->row.layout, Max(pass->retry_at, 0),
 									&failure.until_ms);
 	idgen_failure_strengthen(&call->failure, &failure);
@@ -465,13 +466,14 @@ check_not_made_here(const IdgenNamespace *ns)
 
 /* An error unless shared memory was set up when the server started. */
 static void
-check_preloaded(void)
+check_preloaded(const char *name, int name_length)
 {
 	if (idgen_shared == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("idgen is not preloaded"),
-				 errdetail("It issues IDs from shared memory, which is set up when the server starts."),
+				 errmsg("namespace \"%.*s\" cannot issue IDs: idgen is not preloaded",
+						name_length, name),
+				 errdetail("IDs come from shared memory, which is set up when the server starts."),
 				 errhint("Add this line to postgresql.conf and restart: shared_preload_libraries = 'idgen' (with the libraries already listed there).")));
 }
 
@@ -514,7 +516,7 @@ idgen_generator_open(const char *name, int name_length)
 {
 	IdgenNamespace *ns;
 
-	check_preloaded();
+	check_preloaded(name, name_length);
 	ns = idgen_namespace_get(name, name_length);
 	check_may_issue(ns);
 	return ns;
@@ -656,7 +658,7 @@ idgen_generator_retire(const char *name)
 	uint64		ticket;
 
 	PreventCommandDuringRecovery("idgen_retire_namespace()");
-	check_preloaded();
+	check_preloaded(name, (int) strlen(name));
 	ns = idgen_namespace_get(name, (int) strlen(name));
 	if (ns->row.retired)
 		return;

@@ -70,6 +70,7 @@ static bool
 merge_namespace(TriggerData *trigger)
 {
 	IdgenNamespaceRow row;
+	IdgenLayoutCheck check;
 
 	memset(&row, 0, sizeof(row));
 	strlcpy(row.name, column_name(trigger, 1), NAMEDATALEN);
@@ -81,7 +82,8 @@ merge_namespace(TriggerData *trigger)
 	row.layout.tick_ms = DatumGetInt64(column(trigger, 7));
 	row.layout.horizon_ms = DatumGetInt64(column(trigger, 8));
 	row.retired = DatumGetBool(column(trigger, 17));
-	if (idgen_layout_validate(&row.layout) != IDGEN_LAYOUT_OK)
+	check = idgen_layout_validate(&row.layout);
+	if (check != IDGEN_LAYOUT_OK && check != IDGEN_LAYOUT_SHORT_FIELD)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid format of namespace \"%s\" in a restored row",

@@ -84,16 +84,14 @@ my_request(void)
 	return &idgen_shared->requests[idgen_my_proc_number()];
 }
 
-/*
- * Wake the worker of this database, or ask for one.  False if none could be
- * had now; it may be tried again at any time.
- */
-static bool
+/* Wake the worker of this database, or ask for one if there is none. */
+static void
 rouse_worker(void)
 {
 	IdgenDatabase *entry;
 	int64		now_us = idgen_clock_monotonic_us();
 	bool		start = false;
+	bool		started;
 
 	idgen_lock_directory(LW_EXCLUSIVE);
 	entry = find_or_make_database(MyDatabaseId);
@@ -105,10 +103,29 @@ rouse_worker(void)
 		start = true;
 	}
 	idgen_unlock_directory();
+	if (!start)
+		return;
 
-	if (entry == NULL)
-		return false;
-	return !start || idgen_mailbox_start_worker();
+	started = idgen_mailbox_start_worker();
+	idgen_lock_directory(LW_EXCLUSIVE);
+	entry = find_database(MyDatabaseId);
+	if (entry != NULL)
+		entry->start_failed = !started;
+	idgen_unlock_directory();
+}
+
+/* Is there no worker because none could be had? */
+static bool
+worker_slot_missing(void)
+{
+	IdgenDatabase *entry;
+	bool		missing;
+
+	idgen_lock_directory(LW_SHARED);
+	entry = find_database(MyDatabaseId);
+	missing = entry == NULL || (!worker_lives(entry) && entry->start_failed);
+	idgen_unlock_directory();
+	return missing;
 }
 
 /*
@@ -136,7 +153,7 @@ idgen_mailbox_post(const IdgenMail *mail)
 	idgen_failure_set(&request->failure, IDGEN_FAILURE_NONE, NULL, NULL);
 	idgen_unlock_directory();
 
-	(void) rouse_worker();
+	rouse_worker();
 	return ticket;
 }
 
@@ -178,7 +195,6 @@ idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenFailure *failure)
 {
 	static uint32 wait_event = 0;
 	int64		rouse_at_us = idgen_clock_monotonic_us() + START_RETRY_US;
-	bool		worker_asked = true;
 
 	if (wait_event == 0)
 		wait_event = idgen_wait_event("IdgenAuthority");
@@ -189,7 +205,7 @@ idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenFailure *failure)
 
 		if (now_us >= until_us)
 		{
-			if (failure->kind == IDGEN_FAILURE_NONE && !worker_asked)
+			if (failure->kind == IDGEN_FAILURE_NONE && worker_slot_missing())
 				idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
 								  "No background worker slot is free for the authority worker.",
 								  "Raise \"max_worker_processes\".");
@@ -197,7 +213,7 @@ idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenFailure *failure)
 		}
 		if (now_us >= rouse_at_us)
 		{
-			worker_asked = rouse_worker();
+			rouse_worker();
 			rouse_at_us = now_us + START_RETRY_US;
 		}
 		(void) WaitLatch(MyLatch,
@@ -258,6 +274,7 @@ idgen_mailbox_enter(void)
 		entry->worker_pid = MyProcPid;
 		entry->worker_latch = MyLatch;
 		entry->stop_wanted = false;
+		entry->start_failed = false;
 		entered = true;
 	}
 	idgen_unlock_directory();

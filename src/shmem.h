@@ -111,6 +111,7 @@ typedef struct IdgenDatabase
 	pid_t		worker_pid;
 	Latch	   *worker_latch;
 	int64		started_at_us;	/* monotonic time of the last attempt to start */
+	bool		start_failed;	/* it found no background worker slot free */
 	bool		stop_wanted;	/* the database is being dropped */
 } IdgenDatabase;
 

@@ -374,7 +374,7 @@ typedef struct IdgenScan
  * somebody may be in the middle of a long transaction with DROP EXTENSION.
  */
 static void
-lock_for_reading(IdgenTable table)
+lock_for_reading(IdgenTable table, const char *name)
 {
 	int64		give_up_at_us = 0;
 
@@ -387,8 +387,9 @@ lock_for_reading(IdgenTable table)
 		if (now_us >= give_up_at_us)
 			ereport(ERROR,
 					(errcode(ERRCODE_IDGEN_UNAVAILABLE),
-					 errmsg("could not lock table \"%s\"", shapes[table].name),
-					 errdetail("Another session holds a lock on it, as DROP EXTENSION does until its transaction ends."),
+					 errmsg("namespace \"%s\" is unavailable", name),
+					 errdetail("Another session holds a lock on table \"%s\", as DROP EXTENSION does until its transaction ends.",
+							   shapes[table].name),
 					 errhint("Retry; if it goes on, look in pg_locks for who holds it.")));
 		CHECK_FOR_INTERRUPTS();
 		pg_usleep(LOCK_RETRY_US);
@@ -406,14 +407,14 @@ scan_begin(IdgenScan *scan, IdgenTable table, const char *name)
 	char		why[IDGEN_FAILURE_TEXT_MAX];
 	ScanKeyData key;
 
-	lock_for_reading(table);
+	lock_for_reading(table, name);
 	scan->relation = try_relation_open(found.relids[table], NoLock);
 	if (scan->relation == NULL)
 		return false;
 	if (!idgen_tables_intact(table, scan->relation, why, sizeof(why)))
 		ereport(ERROR,
 				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
-				 errmsg("the tables of idgen are damaged"),
+				 errmsg("namespace \"%s\" is unavailable", name),
 				 errdetail_internal("%s", why),
 				 errhint("Undo what was done to it; if marks were lost, the namespaces need a fence.")));
 

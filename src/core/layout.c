@@ -133,14 +133,11 @@ idgen_layout_ticks_ceil(const IdgenLayout *layout, int64_t length_ms)
  * The smallest ID that a tick beginning at or after a time can carry, so that
  * [lower_bound(a), lower_bound(b)) selects exactly the ticks that begin within
  * [a, b).  0 at or before the epoch, INT64_MAX past the field; never wraps.
- * The time is in Unix microseconds, any int64.
+ * The time is in Unix milliseconds, within +/- IDGEN_UNIX_MS_MAX.
  */
 int64_t
-idgen_layout_lower_bound(const IdgenLayout *layout, int64_t unix_us)
+idgen_layout_lower_bound_ms(const IdgenLayout *layout, int64_t unix_ms)
 {
-	/* rounding up to a millisecond first, then to a tick, is exact: epoch and
-	 * ticks are whole milliseconds */
-	int64_t		unix_ms = ceil_div(unix_us, 1000);
 	int64_t		tick;
 
 	if (unix_ms <= layout->epoch_ms)
@@ -149,6 +146,17 @@ idgen_layout_lower_bound(const IdgenLayout *layout, int64_t unix_us)
 	if (tick >= idgen_layout_tick_count(layout))
 		return INT64_MAX;
 	return idgen_layout_assemble(layout, tick, 0, 0);
+}
+
+/*
+ * The same for a time in Unix microseconds, any int64.  Rounding up to a
+ * millisecond first, then to a tick, is exact: epoch and ticks are whole
+ * milliseconds.
+ */
+int64_t
+idgen_layout_lower_bound(const IdgenLayout *layout, int64_t unix_us)
+{
+	return idgen_layout_lower_bound_ms(layout, ceil_div(unix_us, 1000));
 }
 
 /* Has the timestamp field begun, and is it over? */

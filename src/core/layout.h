@@ -65,7 +65,8 @@ typedef enum IdgenLayoutCheck
 	IDGEN_LAYOUT_BAD_EPOCH,
 	IDGEN_LAYOUT_BAD_TICK,
 	IDGEN_LAYOUT_BAD_HORIZON,	/* shorter than a tick, or over the maximum */
-	IDGEN_LAYOUT_SHORT_FIELD	/* the field is over before the horizon */
+	IDGEN_LAYOUT_SHORT_FIELD	/* the field is shorter than the horizon: good
+								 * for decoding only.  The last check made. */
 } IdgenLayoutCheck;
 
 /* Which field of an ID does not fit. */
@@ -134,6 +135,8 @@ extern int64_t idgen_layout_ticks_ceil(const IdgenLayout *layout,
 									   int64_t length_ms);
 extern int64_t idgen_layout_lower_bound(const IdgenLayout *layout,
 										int64_t unix_us);
+extern int64_t idgen_layout_lower_bound_ms(const IdgenLayout *layout,
+										   int64_t unix_ms);
 extern IdgenLayoutLife idgen_layout_life(const IdgenLayout *layout,
 										 int64_t now_ms);
 
