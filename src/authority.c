@@ -1259,6 +1259,7 @@ idgen_authority_main(Datum main_arg)
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
+	pqsignal(SIGINT, SIG_IGN);	/* nothing here lasts long enough to cancel */
 	BackgroundWorkerUnblockSignals();
 
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid,
