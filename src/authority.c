@@ -47,7 +47,6 @@
 #include "storage/lock.h"
 #include "storage/proc.h"
 #include "tcop/tcopprot.h"
-#include "utils/acl.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -866,7 +865,6 @@ static void
 retire(const IdgenMailTaken *request, IdgenFailure *failure)
 {
 	IdgenNamespace *ns;
-	Oid			owner;
 
 	if (!idgen_tables_open(failure))
 		return;
@@ -876,9 +874,7 @@ retire(const IdgenMailTaken *request, IdgenFailure *failure)
 		idgen_failure_set(failure, IDGEN_FAILURE_UNDEFINED, NULL, NULL);
 		return;
 	}
-	owner = get_role_oid(ns->row.owner, true);
-	if (!superuser_arg(request->role) &&
-		!(OidIsValid(owner) && has_privs_of_role(request->role, owner)))
+	if (!idgen_namespace_owned(ns, request->role))
 	{
 		idgen_failure_set(failure, IDGEN_FAILURE_FORBIDDEN, NULL, NULL);
 		return;

@@ -88,6 +88,9 @@ issuing_argument(FunctionCallInfo fcinfo, int n)
 			   idgen_namespace_is(last, VARDATA_ANY(name),
 								  VARSIZE_ANY_EXHDR(name))))
 		return last;
+
+	/* what fails to open must not be found here by the next call */
+	last = NULL;
 	last = idgen_generator_open(VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name));
 	return last;
 }

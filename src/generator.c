@@ -337,8 +337,8 @@ judge_pass(IdgenCall *call, const IdgenPass *pass)
 		detail = "Every cursor is locked by some process, which seems to be stopped.";
 		hint = "Look for a stopped PostgreSQL process (state \"T\" in ps), and let it continue.";
 	}
-	else if (pass->dry)
-		kind = IDGEN_FAILURE_GRANT;
+	else if (pass->dry && call->failure.kind == IDGEN_FAILURE_NONE)
+		kind = IDGEN_FAILURE_GRANT;	/* only where no cause is known */
 	else if (pass->not_yet)
 		kind = IDGEN_FAILURE_NOT_YET;
 	else if (pass->spent)
@@ -660,6 +660,11 @@ idgen_generator_retire(const char *name)
 	PreventCommandDuringRecovery("idgen_retire_namespace()");
 	check_preloaded(name, (int) strlen(name));
 	ns = idgen_namespace_get(name, (int) strlen(name));
+	if (!idgen_namespace_owned(ns, GetUserId()))
+	{
+		idgen_failure_set(&failure, IDGEN_FAILURE_FORBIDDEN, NULL, NULL);
+		idgen_failure_report(&failure, ns->name);
+	}
 	if (ns->row.retired)
 		return;
 	check_not_made_here(ns);

@@ -12,6 +12,8 @@
 
 #include "access/xact.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
@@ -162,4 +164,14 @@ idgen_namespace_get(const char *name, int name_length)
 	if (ns == NULL)
 		undefined_namespace(key);
 	return ns;
+}
+
+/* Does a role own a namespace, by itself or as a member of its owner? */
+bool
+idgen_namespace_owned(const IdgenNamespace *ns, Oid role)
+{
+	Oid			owner = get_role_oid(ns->row.owner, true);
+
+	return superuser_arg(role) ||
+		(OidIsValid(owner) && has_privs_of_role(role, owner));
 }

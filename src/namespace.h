@@ -51,6 +51,7 @@ extern void idgen_namespace_init(void);
 extern IdgenNamespace *idgen_namespace_find(const char *name);
 extern IdgenNamespace *idgen_namespace_get(const char *name, int name_length);
 extern bool idgen_namespace_refresh(IdgenNamespace *ns);
+extern bool idgen_namespace_owned(const IdgenNamespace *ns, Oid role);
 
 /* Is an entry still what the tables say? */
 static inline bool
