@@ -27,7 +27,9 @@ CREATE TABLE @extschema@.idgen_namespace (
     restricted        boolean NOT NULL,
     issuing           boolean NOT NULL,
     retired           boolean NOT NULL,
-    owner             text NOT NULL
+    owner             text NOT NULL,
+    issue_roles       text[] NOT NULL,
+    acquire_roles     text[] NOT NULL
 );
 
 CREATE TABLE @extschema@.idgen_floor (
@@ -56,6 +58,7 @@ CREATE TABLE @extschema@.idgen_authority (
     version_inode     bigint NOT NULL,
     version_birth     bigint NOT NULL,
     recorded_at       timestamp with time zone NOT NULL,
+    last_clock        bigint NOT NULL,
     worker_count      bigint NOT NULL,
     mark_sum          numeric NOT NULL
 ) WITH (fillfactor = 50);
@@ -76,14 +79,15 @@ CREATE TABLE @extschema@.idgen_incarnation (
 );
 
 CREATE TABLE @extschema@.idgen_grant (
-    grant_id    bigint PRIMARY KEY,
-    incarnation bigint NOT NULL,
-    namespace   text COLLATE pg_catalog."C" NOT NULL,
-    worker      integer NOT NULL,
-    start_tick  bigint NOT NULL,
+    namespace   text COLLATE pg_catalog."C",
+    worker      integer,
+    start_tick  bigint,
     end_tick    bigint NOT NULL,
+    grant_id    bigint NOT NULL,
+    incarnation bigint NOT NULL,
     granted_at  timestamp with time zone NOT NULL,
-    request_id  uuid
+    request_id  uuid,
+    PRIMARY KEY (namespace, worker, start_tick)
 );
 
 COMMENT ON TABLE @extschema@.idgen_namespace IS
@@ -274,8 +278,7 @@ COMMENT ON FUNCTION @extschema@.idgen_retire_namespace(text) IS
 'idgen: ends a namespace for ever, at once and whatever the calling transaction does: no more IDs, decoding stays, the name is taken. Only its owner (42501)';
 
 --
--- Declared, so that their names and types are settled, and not built yet: they
--- raise 0A000.
+-- Policy, privileges and external generators.
 --
 
 CREATE FUNCTION @extschema@.idgen_alter_namespace(name text,
@@ -283,34 +286,34 @@ CREATE FUNCTION @extschema@.idgen_alter_namespace(name text,
     promotion text DEFAULT NULL, run_ahead interval DEFAULT NULL,
     restricted boolean DEFAULT NULL, owner regrole DEFAULT NULL)
 RETURNS void
-AS 'MODULE_PATHNAME', 'idgen_not_built'
+AS 'MODULE_PATHNAME', 'idgen_alter_namespace'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_alter_namespace(text, interval, text, text, interval,
     boolean, regrole) IS
-'idgen: changes the policy of a namespace, never its format. Not built yet (0A000)';
+'idgen: changes the policy of a namespace, never its format';
 
 CREATE FUNCTION @extschema@.idgen_allow(namespace text, grantee regrole, privilege text)
 RETURNS void
-AS 'MODULE_PATHNAME', 'idgen_not_built'
+AS 'MODULE_PATHNAME', 'idgen_allow'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_allow(text, regrole, text) IS
-'idgen: gives a role the privilege issue or acquire on a namespace. Not built yet (0A000)';
+'idgen: gives a role the privilege issue or acquire on a namespace';
 
 CREATE FUNCTION @extschema@.idgen_disallow(namespace text, grantee regrole, privilege text)
 RETURNS void
-AS 'MODULE_PATHNAME', 'idgen_not_built'
+AS 'MODULE_PATHNAME', 'idgen_disallow'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_disallow(text, regrole, text) IS
-'idgen: takes the privilege issue or acquire back. Not built yet (0A000)';
+'idgen: takes the privilege issue or acquire back';
 
 CREATE FUNCTION @extschema@.idgen_activate(namespace text DEFAULT 'default',
     OUT worker integer, OUT incarnation bigint, OUT grant_id bigint, OUT start_ms bigint,
     OUT end_ms_exclusive bigint, OUT format text, OUT token text)
 RETURNS record
-AS 'MODULE_PATHNAME', 'idgen_not_built'
+AS 'MODULE_PATHNAME', 'idgen_activate'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_activate(text) IS
-'idgen: a fresh incarnation for an external generator, with its first grant. Not built yet (0A000)';
+'idgen: a fresh incarnation for an external generator, with its first grant';
 
 CREATE TYPE @extschema@.idgen_acquired AS (worker integer, incarnation bigint,
     grant_id bigint, start_ms bigint, end_ms_exclusive bigint, format text);
@@ -320,39 +323,39 @@ COMMENT ON TYPE @extschema@.idgen_acquired IS
 CREATE FUNCTION @extschema@.idgen_acquire_grant(namespace text, incarnation bigint,
     request_id uuid, token text, after_grant bigint, length interval DEFAULT NULL)
 RETURNS @extschema@.idgen_acquired
-AS 'MODULE_PATHNAME', 'idgen_not_built'
+AS 'MODULE_PATHNAME', 'idgen_acquire_grant'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_acquire_grant(text, bigint, uuid, text, bigint, interval) IS
-'idgen: the next grant of an incarnation. Not built yet (0A000)';
+'idgen: the next grant of an incarnation';
 
 CREATE FUNCTION @extschema@.idgen_deactivate(incarnation bigint, token text)
 RETURNS void
-AS 'MODULE_PATHNAME', 'idgen_not_built'
+AS 'MODULE_PATHNAME', 'idgen_deactivate'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_deactivate(bigint, text) IS
-'idgen: an external generator ends its incarnation. Not built yet (0A000)';
+'idgen: an external generator ends its incarnation';
 
 CREATE FUNCTION @extschema@.idgen_end_incarnation(incarnation bigint)
 RETURNS void
-AS 'MODULE_PATHNAME', 'idgen_not_built'
+AS 'MODULE_PATHNAME', 'idgen_end_incarnation'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_end_incarnation(bigint) IS
-'idgen: the owner of a namespace ends somebody else''s incarnation. Not built yet (0A000)';
+'idgen: the owner of a namespace ends somebody else''s incarnation';
 
 CREATE FUNCTION @extschema@.idgen_adopt_namespace(name text, above bigint DEFAULT NULL,
     first_worker integer DEFAULT NULL, last_worker integer DEFAULT NULL)
 RETURNS void
-AS 'MODULE_PATHNAME', 'idgen_not_built'
+AS 'MODULE_PATHNAME', 'idgen_adopt_namespace'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_adopt_namespace(text, bigint, integer, integer) IS
-'idgen: an operator''s word that the original of a copied authority never issues again. Not built yet (0A000)';
+'idgen: an operator''s word that the original of a copied authority never issues again';
 
 CREATE FUNCTION @extschema@.idgen_fence_namespace(name text, above bigint DEFAULT NULL)
 RETURNS void
-AS 'MODULE_PATHNAME', 'idgen_not_built'
+AS 'MODULE_PATHNAME', 'idgen_fence_namespace'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_fence_namespace(text, bigint) IS
-'idgen: moves every high-water mark past all that a lost copy can have granted. Not built yet (0A000)';
+'idgen: moves every high-water mark past all that a lost copy can have granted';
 
 CREATE FUNCTION @extschema@.idgen_confirm_clock()
 RETURNS void

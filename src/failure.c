@@ -24,6 +24,7 @@ failure_text(IdgenFailureKind kind)
 	switch (kind)
 	{
 		case IDGEN_FAILURE_NONE:
+		case IDGEN_FAILURE_AGAIN:
 			break;
 		case IDGEN_FAILURE_CAPACITY:
 			return (IdgenFailureText)
@@ -73,6 +74,14 @@ failure_text(IdgenFailureKind kind)
 					"The system clock has gone back; no ID is issued for a time already used.",
 					"Check the time synchronization of the server; service returns when the clock has caught up."
 			};
+		case IDGEN_FAILURE_REJECTED:
+			return (IdgenFailureText)
+			{
+				ERRCODE_IDGEN_INCARNATION_REJECTED,
+					"incarnation of namespace \"%s\" is rejected",
+					"",
+					"Activate a fresh incarnation with idgen_activate()."
+			};
 		case IDGEN_FAILURE_EXHAUSTED:
 			return (IdgenFailureText)
 			{
@@ -105,11 +114,19 @@ failure_text(IdgenFailureKind kind)
 					"",
 					"Create it with idgen_create_namespace()."
 			};
-		case IDGEN_FAILURE_FORBIDDEN:
+		case IDGEN_FAILURE_NOT_OWNER:
 			return (IdgenFailureText)
 			{
 				ERRCODE_INSUFFICIENT_PRIVILEGE,
 					"must be owner of namespace \"%s\"",
+					"",
+					""
+			};
+		case IDGEN_FAILURE_FORBIDDEN:
+			return (IdgenFailureText)
+			{
+				ERRCODE_INSUFFICIENT_PRIVILEGE,
+					"permission denied for namespace \"%s\"",
 					"",
 					""
 			};
@@ -144,6 +161,10 @@ idgen_failure_report(const IdgenFailure *failure, const char *namespace_name)
 	const char *detail = failure->detail[0] ? failure->detail : words.detail;
 	const char *hint = failure->hint[0] ? failure->hint : words.hint;
 	int64		left_ms = failure->until_ms - idgen_clock_wall_ms();
+
+	/* with an incarnation alone, the namespace may be unknown */
+	if (namespace_name[0] == '\0')
+		namespace_name = "?";
 
 	/* a formatted wait only where somebody knows it */
 	if (failure->until_ms != 0 && left_ms > 0)

@@ -25,6 +25,7 @@
 typedef enum IdgenFailureKind
 {
 	IDGEN_FAILURE_NONE,
+	IDGEN_FAILURE_AGAIN,		/* inside the authority: judge it next round */
 	IDGEN_FAILURE_CAPACITY,		/* IG003: every sequence value usable now is
 								 * spent */
 	IDGEN_FAILURE_NO_WORKER,	/* IG003: every worker is reserved past the
@@ -33,11 +34,13 @@ typedef enum IdgenFailureKind
 	IDGEN_FAILURE_GRANT,		/* IG002: no grant came, no cause is known */
 	IDGEN_FAILURE_UNAVAILABLE,	/* IG005; detail names the cause */
 	IDGEN_FAILURE_CLOCK,		/* IG004; until_ms */
+	IDGEN_FAILURE_REJECTED,		/* IG008; detail names the cause */
 	IDGEN_FAILURE_EXHAUSTED,	/* IG006 */
 	IDGEN_FAILURE_COPIED,		/* IG007; detail names what was found */
 	IDGEN_FAILURE_RETIRED,		/* IG009 */
 	IDGEN_FAILURE_UNDEFINED,	/* 42704: the namespace is gone */
-	IDGEN_FAILURE_FORBIDDEN		/* 42501: not the namespace's owner */
+	IDGEN_FAILURE_NOT_OWNER,	/* 42501: not the namespace's owner */
+	IDGEN_FAILURE_FORBIDDEN		/* 42501; detail names the privilege */
 } IdgenFailureKind;
 
 #define IDGEN_FAILURE_TEXT_MAX 200
@@ -57,6 +60,7 @@ extern void idgen_failure_set(IdgenFailure *failure, IdgenFailureKind kind,
 							  const char *detail, const char *hint);
 extern void idgen_failure_strengthen(IdgenFailure *failure,
 									 const IdgenFailure *other);
+/* The name may be empty where the namespace is not known. */
 extern void idgen_failure_report(const IdgenFailure *failure,
 								 const char *namespace_name) pg_attribute_noreturn();
 

@@ -26,7 +26,6 @@
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "storage/spin.h"
-#include "tcop/utility.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/wait_event.h"
@@ -416,7 +415,8 @@ wait_for_lock(IdgenCall *call, const IdgenPass *pass)
 static void
 wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 {
-	IdgenFailure failure;
+	IdgenAnswer answer;
+	IdgenFailure *failure = &answer.failure;
 	uint64		ticket = post_request(call, false);
 	bool		answered;
 
@@ -428,15 +428,15 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 		call_failed(call, pass);
 	}
 
-	answered = idgen_mailbox_wait(ticket, call->until_us, &failure);
-	if (answered && passes_in_time(call, &failure))
+	answered = idgen_mailbox_wait(ticket, call->until_us, &answer);
+	if (answered && passes_in_time(call, failure))
 	{
-		sleep_until(monotonic_at(failure.until_ms));
+		sleep_until(monotonic_at(failure->until_ms));
 		return;
 	}
-	if (!answered || failure.kind != IDGEN_FAILURE_NONE)
+	if (!answered || failure->kind != IDGEN_FAILURE_NONE)
 	{
-		idgen_failure_strengthen(&call->failure, &failure);
+		idgen_failure_strengthen(&call->failure, failure);
 		call_failed(call, pass);
 	}
 
@@ -450,32 +450,6 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 /* --------------------------------------------------------------------
  * The call
  * -------------------------------------------------------------------- */
-
-/* An error if the authority cannot see the namespace yet: never a wait. */
-static void
-check_not_made_here(const IdgenNamespace *ns)
-{
-	if (ns->made_here)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("namespace \"%s\" was created in this transaction",
-						ns->name),
-				 errdetail("The authority worker cannot see it before the transaction commits."),
-				 errhint("Commit first.")));
-}
-
-/* An error unless shared memory was set up when the server started. */
-static void
-check_preloaded(const char *name, int name_length)
-{
-	if (idgen_shared == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("namespace \"%.*s\" cannot issue IDs: idgen is not preloaded",
-						name_length, name),
-				 errdetail("IDs come from shared memory, which is set up when the server starts."),
-				 errhint("Add this line to postgresql.conf and restart: shared_preload_libraries = 'idgen' (with the libraries already listed there).")));
-}
 
 /* An error unless this namespace can be issued from, here and now. */
 static void
@@ -504,19 +478,21 @@ check_may_issue(IdgenNamespace *ns)
 	if (failure.kind != IDGEN_FAILURE_NONE)
 		idgen_failure_report(&failure, ns->name);
 
-	check_not_made_here(ns);
+	idgen_namespace_require_committed(ns);
+	idgen_namespace_require_issue(ns);
 }
 
 /*
  * The namespace to issue from.  Errors: 55000 without preloading or inside the
- * transaction that created the namespace, 42704, and those of check_may_issue.
+ * transaction that created the namespace, 42704, 42501, and those of
+ * check_may_issue.
  */
 IdgenNamespace *
 idgen_generator_open(const char *name, int name_length)
 {
 	IdgenNamespace *ns;
 
-	check_preloaded(name, name_length);
+	idgen_namespace_require_preloaded(name, name_length);
 	ns = idgen_namespace_get(name, name_length);
 	check_may_issue(ns);
 	return ns;
@@ -642,45 +618,4 @@ idgen_generator_batch(IdgenNamespace *ns, int32 count, int *run_count)
 		left -= (int32) run.count;
 	}
 	return runs;
-}
-
-/*
- * Have the authority retire a namespace; returns when that is durable, or
- * raises an error.  An error for lack of time leaves nothing to be done later.
- */
-void
-idgen_generator_retire(const char *name)
-{
-	IdgenNamespace *ns;
-	int64		within_ms = Max(idgen_wait_timeout_ms, 1000);
-	IdgenMail	mail;
-	IdgenFailure failure;
-	uint64		ticket;
-
-	PreventCommandDuringRecovery("idgen_retire_namespace()");
-	check_preloaded(name, (int) strlen(name));
-	ns = idgen_namespace_get(name, (int) strlen(name));
-	if (!idgen_namespace_owned(ns, GetUserId()))
-	{
-		idgen_failure_set(&failure, IDGEN_FAILURE_FORBIDDEN, NULL, NULL);
-		idgen_failure_report(&failure, ns->name);
-	}
-	if (ns->row.retired)
-		return;
-	check_not_made_here(ns);
-	memset(&mail, 0, sizeof(mail));
-	mail.kind = IDGEN_REQUEST_RETIRE;
-	strlcpy(mail.namespace_name, ns->name, NAMEDATALEN);
-	mail.namespace_uuid = ns->authority.uuid;
-	mail.expires_at_us = idgen_clock_monotonic_us() + within_ms * 1000;
-	ticket = idgen_mailbox_post(&mail);
-	if (!idgen_mailbox_wait(ticket, mail.expires_at_us, &failure))
-	{
-		idgen_mailbox_withdraw(ticket);
-		if (failure.kind == IDGEN_FAILURE_NONE)
-			idgen_failure_set(&failure, IDGEN_FAILURE_UNAVAILABLE,
-							  "The authority worker did not answer in time.", NULL);
-	}
-	if (failure.kind != IDGEN_FAILURE_NONE)
-		idgen_failure_report(&failure, name);
 }

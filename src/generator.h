@@ -20,6 +20,5 @@ extern IdgenNamespace *idgen_generator_open(const char *name, int name_length);
 extern int64 idgen_generator_next(IdgenNamespace *ns);
 extern IdgenIdRun *idgen_generator_batch(IdgenNamespace *ns, int32 count,
 										 int *run_count);
-extern void idgen_generator_retire(const char *name);
 
 #endif							/* IDGEN_GENERATOR_H */

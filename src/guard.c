@@ -14,6 +14,7 @@
 #include "replication/logicalworker.h"
 #include "utils/builtins.h"
 
+#include "hooks.h"
 #include "tables.h"
 
 PG_FUNCTION_INFO_V1(idgen_guard);
@@ -94,8 +95,14 @@ merge_namespace(TriggerData *trigger)
 static bool
 merge_floor(TriggerData *trigger)
 {
-	return idgen_tables_merge_floor(column_name(trigger, 1),
-									DatumGetInt64(column(trigger, 2)));
+	bool		copied;
+	bool		keep = idgen_tables_merge_floor(column_name(trigger, 1),
+												DatumGetInt64(column(trigger, 2)),
+												&copied);
+
+	if (copied)
+		idgen_hooks_kill_at_commit();
+	return keep;
 }
 
 static bool
@@ -108,7 +115,8 @@ merge_worker(TriggerData *trigger)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid mark in a restored row")));
-	idgen_tables_merge_worker(column_name(trigger, 1), worker, high_water);
+	if (idgen_tables_merge_worker(column_name(trigger, 1), worker, high_water))
+		idgen_hooks_kill_at_commit();
 	return false;
 }
 

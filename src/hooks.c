@@ -2,7 +2,7 @@
  * hooks.c
  *		Notice that a database or the extension is dropped.
  *
- * Cursors of what is dropped are killed when the drop commits, and not if it is
+ * Cursors of what is dropped, or whose marks a restore has raised, are killed when the drop commits, and not if it is
  * rolled back, be it by a savepoint.  The authority worker of a database about
  * to be dropped leaves at once: PostgreSQL calls the hook after it has checked
  * that the user may drop the database, and before it looks who is still
@@ -28,27 +28,34 @@
 /* How long DROP DATABASE waits for the worker; it leaves within milliseconds. */
 #define STOP_WITHIN_US	INT64_C(4000000)
 
-/* A drop that has not committed yet. */
-typedef struct IdgenPendingDrop
+typedef enum IdgenPendingCause
 {
-	Oid			database;
-	bool		is_extension;
-	int			nest_level;
-} IdgenPendingDrop;
+	IDGEN_PENDING_DROP_DATABASE,
+	IDGEN_PENDING_DROP_EXTENSION,
+	IDGEN_PENDING_RESTORE		/* marks were raised by a restore */
+} IdgenPendingCause;
 
-static List *pending_drops = NIL;	/* in TopTransactionContext */
+/* Why the cursors of a database end when the transaction commits. */
+typedef struct IdgenPending
+{
+	IdgenPendingCause cause;
+	Oid			database;
+	int			nest_level;
+} IdgenPending;
+
+static List *pending = NIL;		/* in TopTransactionContext */
 static object_access_hook_type prev_object_access_hook = NULL;
 
 static void
-remember_drop(Oid database, bool is_extension)
+remember(IdgenPendingCause cause, Oid database)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
-	IdgenPendingDrop *drop = palloc(sizeof(IdgenPendingDrop));
+	IdgenPending *entry = palloc(sizeof(IdgenPending));
 
-	drop->database = database;
-	drop->is_extension = is_extension;
-	drop->nest_level = GetCurrentTransactionNestLevel();
-	pending_drops = lappend(pending_drops, drop);
+	entry->cause = cause;
+	entry->database = database;
+	entry->nest_level = GetCurrentTransactionNestLevel();
+	pending = lappend(pending, entry);
 	MemoryContextSwitchTo(old);
 }
 
@@ -63,12 +70,20 @@ object_accessed(ObjectAccessType access, Oid class, Oid object, int sub_object,
 		return;
 	if (class == DatabaseRelationId)
 	{
-		remember_drop(object, false);
+		remember(IDGEN_PENDING_DROP_DATABASE, object);
 		idgen_mailbox_stop_worker(object, STOP_WITHIN_US);
 	}
 	else if (class == ExtensionRelationId &&
 			 object == get_extension_oid("idgen", true))
-		remember_drop(MyDatabaseId, true);
+		remember(IDGEN_PENDING_DROP_EXTENSION, MyDatabaseId);
+}
+
+/* Marks were restored: no cursor of this database goes on. */
+void
+idgen_hooks_kill_at_commit(void)
+{
+	if (idgen_shared != NULL)
+		remember(IDGEN_PENDING_RESTORE, MyDatabaseId);
 }
 
 /* PREPARE TRANSACTION cannot carry the duty to kill cursors. */
@@ -77,29 +92,48 @@ refuse_prepare(void)
 {
 	ListCell   *cell;
 
-	foreach(cell, pending_drops)
-		if (((IdgenPendingDrop *) lfirst(cell))->is_extension)
+	foreach(cell, pending)
+		if (((IdgenPending *) lfirst(cell))->cause != IDGEN_PENDING_DROP_DATABASE)
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("cannot PREPARE a transaction that has dropped extension \"idgen\"")));
+					 errmsg("cannot PREPARE a transaction that has dropped extension \"idgen\" or restored its tables")));
+}
+
+/* The transaction has committed. */
+static void
+kill_pending(void)
+{
+	ListCell   *cell;
+
+	foreach(cell, pending)
+	{
+		IdgenPending *entry = lfirst(cell);
+
+		switch (entry->cause)
+		{
+			case IDGEN_PENDING_DROP_DATABASE:
+			case IDGEN_PENDING_DROP_EXTENSION:
+				idgen_pool_kill_dropped(entry->database);
+				break;
+			case IDGEN_PENDING_RESTORE:
+				idgen_pool_kill(entry->database, NULL);
+				break;
+		}
+	}
 }
 
 static void
 transaction_ended(XactEvent event, void *arg)
 {
-	ListCell   *cell;
-
 	switch (event)
 	{
 		case XACT_EVENT_COMMIT:
-			foreach(cell, pending_drops)
-				idgen_pool_kill(((IdgenPendingDrop *) lfirst(cell))->database,
-								NULL);
-			pending_drops = NIL;
+			kill_pending();
+			pending = NIL;
 			break;
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:
-			pending_drops = NIL;
+			pending = NIL;
 			break;
 		case XACT_EVENT_PRE_PREPARE:
 			refuse_prepare();
@@ -122,16 +156,16 @@ subtransaction_ended(SubXactEvent event, SubTransactionId mine,
 	switch (event)
 	{
 		case SUBXACT_EVENT_ABORT_SUB:
-			foreach(cell, pending_drops)
-				if (((IdgenPendingDrop *) lfirst(cell))->nest_level >= level)
-					pending_drops = foreach_delete_current(pending_drops, cell);
+			foreach(cell, pending)
+				if (((IdgenPending *) lfirst(cell))->nest_level >= level)
+					pending = foreach_delete_current(pending, cell);
 			break;
 		case SUBXACT_EVENT_COMMIT_SUB:
-			foreach(cell, pending_drops)
+			foreach(cell, pending)
 			{
-				IdgenPendingDrop *drop = lfirst(cell);
+				IdgenPending *entry = lfirst(cell);
 
-				drop->nest_level = Min(drop->nest_level, level - 1);
+				entry->nest_level = Min(entry->nest_level, level - 1);
 			}
 			break;
 		case SUBXACT_EVENT_START_SUB:

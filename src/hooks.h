@@ -1,10 +1,12 @@
 /*
  * hooks.h
- *		What idgen does when a database or the extension is dropped.
+ *		What idgen does when a database or the extension is dropped, or marks are
+ *		restored.
  */
 #ifndef IDGEN_HOOKS_H
 #define IDGEN_HOOKS_H
 
 extern void idgen_hooks_install(void);
+extern void idgen_hooks_kill_at_commit(void);
 
 #endif							/* IDGEN_HOOKS_H */

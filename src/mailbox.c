@@ -21,6 +21,7 @@
 #include "utils/wait_event.h"
 
 #include "clock.h"
+#include "settings.h"
 
 /*
  * A worker that was asked for and has not shown up after this long is asked
@@ -29,7 +30,10 @@
  */
 #define START_RETRY_US	INT64_C(100000)
 
-/* How long an exiting worker tries to sign off. */
+/* A command is given this long also by a caller that never waits. */
+#define COMMAND_WITHIN_MIN_MS 1000
+
+/* How long a process that must not fail tries for the directory. */
 #define LEAVE_WITHIN_US INT64_C(1000000)
 
 bool		(*idgen_mailbox_start_worker) (void) = NULL;
@@ -141,16 +145,12 @@ idgen_mailbox_post(const IdgenMail *mail)
 	idgen_lock_directory(LW_EXCLUSIVE);
 	ticket = ++idgen_shared->last_ticket;
 	request->state = IDGEN_REQUEST_PENDING;
-	request->kind = mail->kind;
 	request->ticket = ticket;
 	request->database = MyDatabaseId;
 	request->role = GetUserId();
-	strlcpy(request->namespace_name, mail->namespace_name, NAMEDATALEN);
-	request->namespace_uuid = mail->namespace_uuid;
-	request->cursors_seen = mail->cursors_seen;
-	request->expires_at_us = mail->expires_at_us;
 	request->latch = MyLatch;
-	idgen_failure_set(&request->failure, IDGEN_FAILURE_NONE, NULL, NULL);
+	request->mail = *mail;
+	memset(&request->answer, 0, sizeof(request->answer));
 	idgen_unlock_directory();
 
 	rouse_worker();
@@ -158,29 +158,34 @@ idgen_mailbox_post(const IdgenMail *mail)
 }
 
 /*
- * Has the request been answered?  If not, *failure says why not yet, as far as
- * the worker has said; kind NONE if it has not.
+ * Has the request been answered?  If not, the failure says why not yet, as far
+ * as the worker has said; kind NONE if it has not.
  */
-bool
-idgen_mailbox_check(uint64 ticket, IdgenFailure *failure)
+static bool
+answered(uint64 ticket, IdgenAnswer *answer)
 {
 	IdgenRequest *request = my_request();
 	bool		done;
 
 	idgen_lock_directory(LW_SHARED);
-	done = request->ticket != ticket || request->state != IDGEN_REQUEST_PENDING;
-	*failure = request->failure;
+	done = request->ticket == ticket && request->state == IDGEN_REQUEST_DONE;
+	*answer = request->answer;
 	idgen_unlock_directory();
 	return done;
 }
 
-/* Give a request up, so that it is not carried out later. */
-void
-idgen_mailbox_withdraw(uint64 ticket)
+/*
+ * Give a request up, so that it is not carried out later.  Must not fail: it is
+ * called while an error is on its way.
+ */
+static void
+withdraw(uint64 ticket)
 {
 	IdgenRequest *request = my_request();
 
-	idgen_lock_directory(LW_EXCLUSIVE);
+	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE,
+						   LEAVE_WITHIN_US))
+		return;					/* it expires */
 	if (request->ticket == ticket)
 		request->state = IDGEN_REQUEST_IDLE;
 	idgen_unlock_directory();
@@ -188,10 +193,10 @@ idgen_mailbox_withdraw(uint64 ticket)
 
 /*
  * Wait for the answer until a monotonic time; cancellable.  False at the
- * deadline, with the strongest reason known in *failure.
+ * deadline, with the strongest reason known in answer->failure.
  */
 bool
-idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenFailure *failure)
+idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenAnswer *answer)
 {
 	static uint32 wait_event = 0;
 	int64		rouse_at_us = idgen_clock_monotonic_us() + START_RETRY_US;
@@ -199,14 +204,14 @@ idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenFailure *failure)
 	if (wait_event == 0)
 		wait_event = idgen_wait_event("IdgenAuthority");
 
-	while (!idgen_mailbox_check(ticket, failure))
+	while (!answered(ticket, answer))
 	{
 		int64		now_us = idgen_clock_monotonic_us();
 
 		if (now_us >= until_us)
 		{
-			if (failure->kind == IDGEN_FAILURE_NONE && worker_slot_missing())
-				idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
+			if (answer->failure.kind == IDGEN_FAILURE_NONE && worker_slot_missing())
+				idgen_failure_set(&answer->failure, IDGEN_FAILURE_UNAVAILABLE,
 								  "No background worker slot is free for the authority worker.",
 								  "Raise \"max_worker_processes\".");
 			return false;
@@ -224,6 +229,39 @@ idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenFailure *failure)
 		CHECK_FOR_INTERRUPTS();
 	}
 	return true;
+}
+
+/*
+ * Post a request other than SERVE and wait for its answer, for as long as a
+ * call may wait, but at least COMMAND_WITHIN_MIN_MS: a command that never
+ * waited could never succeed.  A request given up is not carried out later,
+ * unless the worker has begun with it.
+ */
+void
+idgen_mailbox_call(IdgenMail *mail, IdgenAnswer *answer)
+{
+	int64		within_ms = Max(idgen_wait_timeout_ms, COMMAND_WITHIN_MIN_MS);
+	volatile bool done = false;
+	uint64		ticket;
+
+	mail->expires_at_us = idgen_clock_monotonic_us() + within_ms * 1000;
+	ticket = idgen_mailbox_post(mail);
+	PG_TRY();
+	{
+		done = idgen_mailbox_wait(ticket, mail->expires_at_us, answer);
+	}
+	PG_FINALLY();
+	{
+		if (!done)
+			withdraw(ticket);
+	}
+	PG_END_TRY();
+	if (done)
+		return;
+	if (answer->failure.kind == IDGEN_FAILURE_NONE)
+		idgen_failure_set(&answer->failure, IDGEN_FAILURE_UNAVAILABLE,
+						  "The authority worker did not answer in time; it may still carry the request out.",
+						  NULL);
 }
 
 /*
@@ -354,7 +392,7 @@ idgen_mailbox_take(IdgenMailTaken *taken, int taken_max)
 		if (request->state != IDGEN_REQUEST_PENDING ||
 			request->database != MyDatabaseId)
 			continue;
-		if (request->expires_at_us < now_us)
+		if (request->mail.expires_at_us < now_us)
 		{
 			request->state = IDGEN_REQUEST_IDLE;
 			continue;
@@ -362,42 +400,38 @@ idgen_mailbox_take(IdgenMailTaken *taken, int taken_max)
 		taken[count].process = i;
 		taken[count].ticket = request->ticket;
 		taken[count].role = request->role;
-		taken[count].mail.kind = request->kind;
-		strlcpy(taken[count].mail.namespace_name, request->namespace_name,
-				NAMEDATALEN);
-		taken[count].mail.namespace_uuid = request->namespace_uuid;
-		taken[count].mail.cursors_seen = request->cursors_seen;
+		taken[count].mail = request->mail;
 		count++;
 	}
 	idgen_unlock_directory();
 	return count;
 }
 
-/* Store an answer (done) or a reason (not done), if the waiter still waits. */
-static void
-reply(const IdgenMailTaken *taken, const IdgenFailure *failure, bool done)
+/* The request, if its process still waits.  Caller holds the lock. */
+static IdgenRequest *
+find_pending(const IdgenMailTaken *taken)
 {
 	IdgenRequest *request = &idgen_shared->requests[taken->process];
 
-	idgen_lock_directory(LW_EXCLUSIVE);
-	if (request->state == IDGEN_REQUEST_PENDING &&
-		request->ticket == taken->ticket)
-	{
-		request->failure = *failure;
-		if (done)
-		{
-			request->state = IDGEN_REQUEST_DONE;
-			SetLatch(request->latch);
-		}
-	}
-	idgen_unlock_directory();
+	return request->state == IDGEN_REQUEST_PENDING &&
+		request->ticket == taken->ticket ? request : NULL;
 }
 
-/* Answer a request; kind NONE is success. */
+/* Answer a request. */
 void
-idgen_mailbox_answer(const IdgenMailTaken *taken, const IdgenFailure *failure)
+idgen_mailbox_answer(const IdgenMailTaken *taken, const IdgenAnswer *answer)
 {
-	reply(taken, failure, true);
+	IdgenRequest *request;
+
+	idgen_lock_directory(LW_EXCLUSIVE);
+	request = find_pending(taken);
+	if (request != NULL)
+	{
+		request->answer = *answer;
+		request->state = IDGEN_REQUEST_DONE;
+		SetLatch(request->latch);
+	}
+	idgen_unlock_directory();
 }
 
 /*
@@ -407,5 +441,11 @@ idgen_mailbox_answer(const IdgenMailTaken *taken, const IdgenFailure *failure)
 void
 idgen_mailbox_note(const IdgenMailTaken *taken, const IdgenFailure *failure)
 {
-	reply(taken, failure, false);
+	IdgenRequest *request;
+
+	idgen_lock_directory(LW_EXCLUSIVE);
+	request = find_pending(taken);
+	if (request != NULL)
+		request->answer.failure = *failure;
+	idgen_unlock_directory();
 }

@@ -12,16 +12,6 @@
 #include "failure.h"
 #include "shmem.h"
 
-/* What a backend asks for. */
-typedef struct IdgenMail
-{
-	IdgenRequestKind kind;
-	char		namespace_name[NAMEDATALEN];
-	pg_uuid_t	namespace_uuid;
-	int			cursors_seen;	/* see IdgenRequest */
-	int64		expires_at_us;	/* monotonic; not carried out later */
-} IdgenMail;
-
 /* A request as the worker takes it, to be answered by process and ticket. */
 typedef struct IdgenMailTaken
 {
@@ -33,10 +23,9 @@ typedef struct IdgenMailTaken
 
 /* --- by backends */
 extern uint64 idgen_mailbox_post(const IdgenMail *mail);
-extern bool idgen_mailbox_check(uint64 ticket, IdgenFailure *failure);
-extern void idgen_mailbox_withdraw(uint64 ticket);
 extern bool idgen_mailbox_wait(uint64 ticket, int64 until_us,
-							   IdgenFailure *failure);
+							   IdgenAnswer *answer);
+extern void idgen_mailbox_call(IdgenMail *mail, IdgenAnswer *answer);
 extern void idgen_mailbox_stop_worker(Oid database, int64 within_us);
 
 /* --- by the authority worker */
@@ -46,7 +35,7 @@ extern void idgen_mailbox_leave(void);
 extern bool idgen_mailbox_stop_wanted(void);
 extern int	idgen_mailbox_take(IdgenMailTaken *taken, int taken_max);
 extern void idgen_mailbox_answer(const IdgenMailTaken *taken,
-								 const IdgenFailure *failure);
+								 const IdgenAnswer *answer);
 extern void idgen_mailbox_note(const IdgenMailTaken *taken,
 							   const IdgenFailure *failure);
 

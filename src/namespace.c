@@ -15,7 +15,11 @@
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/hsearch.h"
+#include "utils/inval.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
+
+#include "shmem.h"
 
 uint64		idgen_namespace_version = 1;
 
@@ -27,11 +31,20 @@ namespaces_changed(void)
 	idgen_namespace_version++;
 }
 
+/* Who is a member of what changed, and so perhaps who may issue. */
+static void
+membership_changed(Datum arg, int cache, uint32 hash)
+{
+	namespaces_changed();
+}
+
 /* Once per process that preloads or loads the library. */
 void
 idgen_namespace_init(void)
 {
 	idgen_tables_watch(namespaces_changed);
+	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, membership_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHOID, membership_changed, (Datum) 0);
 }
 
 static void
@@ -92,6 +105,7 @@ idgen_namespace_refresh(IdgenNamespace *ns)
 		ns->authority = authority;
 	ns->made_here = has_identity && TransactionIdIsCurrentTransactionId(xmin);
 	ns->run_ahead = ns->row.run_ahead_ms / ns->row.layout.tick_ms;
+	ns->allowed_user = InvalidOid;
 	ns->version = version;
 	return true;
 }
@@ -174,4 +188,66 @@ idgen_namespace_owned(const IdgenNamespace *ns, Oid role)
 
 	return superuser_arg(role) ||
 		(OidIsValid(owner) && has_privs_of_role(role, owner));
+}
+
+/* An error if the authority cannot see the namespace yet: never a wait. */
+void
+idgen_namespace_require_committed(const IdgenNamespace *ns)
+{
+	if (ns->made_here)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("namespace \"%s\" was created in this transaction",
+						ns->name),
+				 errdetail("The authority worker cannot see it before the transaction commits."),
+				 errhint("Commit first.")));
+}
+
+/* An error unless shared memory was set up when the server started. */
+void
+idgen_namespace_require_preloaded(const char *name, int name_length)
+{
+	if (idgen_shared == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("namespace \"%.*s\" cannot issue IDs: idgen is not preloaded",
+						name_length, name),
+				 errdetail("IDs come from shared memory, which is set up when the server starts."),
+				 errhint("Add this line to postgresql.conf and restart: shared_preload_libraries = 'idgen' (with the libraries already listed there).")));
+}
+
+/* An error unless the current user owns the namespace. */
+void
+idgen_namespace_require_owned(const IdgenNamespace *ns)
+{
+	IdgenFailure failure;
+
+	if (idgen_namespace_owned(ns, GetUserId()))
+		return;
+	idgen_failure_set(&failure, IDGEN_FAILURE_NOT_OWNER, NULL, NULL);
+	idgen_failure_report(&failure, ns->name);
+}
+
+/*
+ * An error unless the current user may issue from the namespace: everybody may,
+ * unless it is restricted.
+ */
+void
+idgen_namespace_require_issue(IdgenNamespace *ns)
+{
+	IdgenFailure failure;
+	Oid			user = GetUserId();
+
+	if (idgen_namespace_may_issue(ns))
+		return;
+	if (idgen_namespace_owned(ns, user) ||
+		idgen_tables_privileged(ns->name, IDGEN_PRIVILEGE_ISSUE, user))
+	{
+		ns->allowed_user = user;
+		return;
+	}
+	idgen_failure_set(&failure, IDGEN_FAILURE_FORBIDDEN,
+					  "It is restricted, and issuing from it needs the privilege \"issue\".",
+					  "Its owner can give it with idgen_allow().");
+	idgen_failure_report(&failure, ns->name);
 }

@@ -7,6 +7,7 @@
 
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "utils/uuid.h"
 
 #include "core/layout.h"
@@ -28,6 +29,7 @@ typedef struct IdgenNamespace
 	bool		made_here;		/* by the transaction in progress */
 	IdgenAuthorityRow authority;
 	int64		run_ahead;		/* ticks */
+	Oid			allowed_user;	/* found to hold the privilege to issue */
 
 	/* --- what this process issued last (S11) */
 	int64		last_id;		/* 0 = nothing yet */
@@ -52,6 +54,18 @@ extern IdgenNamespace *idgen_namespace_find(const char *name);
 extern IdgenNamespace *idgen_namespace_get(const char *name, int name_length);
 extern bool idgen_namespace_refresh(IdgenNamespace *ns);
 extern bool idgen_namespace_owned(const IdgenNamespace *ns, Oid role);
+
+extern void idgen_namespace_require_preloaded(const char *name, int name_length);
+extern void idgen_namespace_require_committed(const IdgenNamespace *ns);
+extern void idgen_namespace_require_owned(const IdgenNamespace *ns);
+extern void idgen_namespace_require_issue(IdgenNamespace *ns);
+
+/* Is it known that the current user may issue? */
+static inline bool
+idgen_namespace_may_issue(const IdgenNamespace *ns)
+{
+	return likely(!ns->row.restricted) || ns->allowed_user == GetUserId();
+}
 
 /* Is an entry still what the tables say? */
 static inline bool

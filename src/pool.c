@@ -16,6 +16,8 @@
 
 #include "pool.h"
 
+#include "miscadmin.h"
+
 #include "clock.h"
 
 /*
@@ -159,6 +161,18 @@ idgen_pool_reserve(Oid database, const pg_uuid_t *namespace_uuid,
 	return found;
 }
 
+/* Give back one reserved slot. */
+void
+idgen_pool_unreserve(int slot_index)
+{
+	IdgenSlotInfo *info = &idgen_shared->infos[slot_index];
+
+	idgen_lock_directory(LW_EXCLUSIVE);
+	if (info->state == IDGEN_SLOT_RESERVED && info->database == MyDatabaseId)
+		info->state = IDGEN_SLOT_FREE;
+	idgen_unlock_directory();
+}
+
 /* Give back what a worker of this database reserved and did not activate. */
 void
 idgen_pool_release_reserved(Oid database)
@@ -238,6 +252,14 @@ idgen_pool_publish(int slot_index, uint64 tenure, const IdgenGrant *grant,
 	return installed;
 }
 
+/* Kill a cursor.  Caller holds the directory lock exclusively. */
+static void
+kill_locked(int slot_index)
+{
+	pg_atomic_write_u64(&idgen_slot(slot_index)->tenure, 0);
+	idgen_shared->infos[slot_index].state = IDGEN_SLOT_DEAD;
+}
+
 /* Kill one cursor, if it is still the one meant. */
 void
 idgen_pool_kill_slot(int slot_index, uint64 tenure)
@@ -246,31 +268,46 @@ idgen_pool_kill_slot(int slot_index, uint64 tenure)
 
 	idgen_lock_directory(LW_EXCLUSIVE);
 	if (info->state == IDGEN_SLOT_ACTIVE && info->tenure == tenure)
+		kill_locked(slot_index);
+	idgen_unlock_directory();
+	directory_changed();
+}
+
+/* Kill the cursor of an incarnation of this server. */
+void
+idgen_pool_kill_incarnation(Oid database, int64 incarnation)
+{
+	idgen_lock_directory(LW_EXCLUSIVE);
+	for (int i = 0; i < idgen_shared->slot_count; i++)
 	{
-		pg_atomic_write_u64(&idgen_slot(slot_index)->tenure, 0);
-		info->state = IDGEN_SLOT_DEAD;
+		IdgenSlotInfo *info = &idgen_shared->infos[i];
+
+		if (info->state == IDGEN_SLOT_ACTIVE && info->database == database &&
+			info->incarnation == incarnation)
+			kill_locked(i);
 	}
 	idgen_unlock_directory();
 	directory_changed();
 }
 
 /*
- * The Unix millisecond past everything a killed cursor issued: the end of its
- * last tick, or, if somebody is stopped inside its lock, of its grants.
+ * The Unix millisecond after the beginning of the last tick a killed cursor
+ * issued from, or, if somebody is stopped inside its lock, was granted: no tick
+ * of the same format that begins at or after it was used.
  */
 static int64
 issued_until_ms(const IdgenSlotInfo *info, IdgenSlot *slot)
 {
-	int64		end_tick;
+	int64		last_tick;
 
 	if (idgen_lock_within(&slot->lock, LW_SHARED, SLOT_WITHIN_US))
 	{
-		end_tick = slot->cursor.last_tick + 1;
+		last_tick = slot->cursor.last_tick;
 		LWLockRelease(&slot->lock);
 	}
 	else
-		end_tick = idgen_cursor_granted_end(&slot->cursor);
-	return info->epoch_ms + end_tick * info->tick_ms;
+		last_tick = idgen_cursor_granted_end(&slot->cursor) - 1;
+	return info->epoch_ms + last_tick * info->tick_ms + 1;
 }
 
 /* Raise the server-wide floor of what dropped cursors issued. */
@@ -286,14 +323,14 @@ raise_dropped_until(int64 until_ms)
 }
 
 /*
- * Kill the cursors of a database (namespace_uuid NULL) or of one namespace,
- * and remember what they issued.  Called when a drop or retirement has
- * committed, so it must not fail: should the directory lock be held by a
- * stopped process, the cursors stay.  They are unreachable all the same, since
- * no session can look the namespace up any more, and run dry with their grants.
+ * Kill the cursors of a database, or of one namespace of it.  With "dropped",
+ * what they issued is remembered.  Called when the cause has committed, so it
+ * must not fail: should the directory lock be held by a stopped process, the
+ * cursors stay.  They are unreachable all the same, since no session can look
+ * the namespace up any more, and run dry with their grants.
  */
-void
-idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid)
+static void
+kill_matching(Oid database, const pg_uuid_t *namespace_uuid, bool dropped)
 {
 	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE,
 						   DIRECTORY_WITHIN_US))
@@ -310,10 +347,30 @@ idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid)
 			info->state = IDGEN_SLOT_FREE;
 		if (info->state != IDGEN_SLOT_ACTIVE)
 			continue;
-		pg_atomic_write_u64(&idgen_slot(i)->tenure, 0);
-		info->state = IDGEN_SLOT_DEAD;
-		raise_dropped_until(issued_until_ms(info, idgen_slot(i)));
+		kill_locked(i);
+		if (dropped)
+			raise_dropped_until(issued_until_ms(info, idgen_slot(i)));
 	}
 	idgen_unlock_directory();
 	directory_changed();
+}
+
+/*
+ * A namespace is retired, fenced or taken over, or marks of a database
+ * (namespace_uuid NULL) were restored: the cursors end.
+ */
+void
+idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid)
+{
+	kill_matching(database, namespace_uuid, false);
+}
+
+/*
+ * A database or the extension is dropped: its cursors end, and no namespace
+ * made later begins before what they issued.
+ */
+void
+idgen_pool_kill_dropped(Oid database)
+{
+	kill_matching(database, NULL, true);
 }

@@ -48,8 +48,11 @@ extern void idgen_pool_activate(int slot, Oid database,
 								int64 incarnation, const IdgenGrant *grant);
 extern bool idgen_pool_publish(int slot, uint64 tenure,
 							   const IdgenGrant *grant, int64 now);
+extern void idgen_pool_unreserve(int slot);
 extern void idgen_pool_release_reserved(Oid database);
 extern void idgen_pool_kill_slot(int slot, uint64 tenure);
+extern void idgen_pool_kill_incarnation(Oid database, int64 incarnation);
 extern void idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid);
+extern void idgen_pool_kill_dropped(Oid database);
 
 #endif							/* IDGEN_POOL_H */

@@ -70,7 +70,13 @@ typedef enum IdgenRequestKind
 {
 	IDGEN_REQUEST_SERVE,		/* grants for a namespace's cursors; a first or a
 								 * further cursor */
-	IDGEN_REQUEST_RETIRE		/* end a namespace */
+	IDGEN_REQUEST_ACTIVATE,		/* an external incarnation with a first grant */
+	IDGEN_REQUEST_ACQUIRE,		/* its next grant */
+	IDGEN_REQUEST_DEACTIVATE,	/* its end, by its holder */
+	IDGEN_REQUEST_END,			/* its end, by the namespace's owner */
+	IDGEN_REQUEST_RETIRE,		/* the end of a namespace */
+	IDGEN_REQUEST_FENCE,		/* a fence on demand */
+	IDGEN_REQUEST_ADOPT			/* a copy becomes an authority of its own */
 } IdgenRequestKind;
 
 typedef enum IdgenRequestState
@@ -80,6 +86,49 @@ typedef enum IdgenRequestState
 	IDGEN_REQUEST_DONE
 } IdgenRequestState;
 
+#define IDGEN_TOKEN_HASH_SIZE	32	/* SHA-256 */
+#define IDGEN_ADDRESS_MAX		64
+
+/*
+ * What a process asks for.  Which fields count depends on the kind.  There is
+ * no token here, only its hash: shared memory may end up in a core dump.
+ */
+typedef struct IdgenMail
+{
+	IdgenRequestKind kind;
+	int64		expires_at_us;	/* monotonic; then nobody waits any more */
+	char		namespace_name[NAMEDATALEN];
+	pg_uuid_t	namespace_uuid;
+	int			cursors_seen;	/* SERVE: a further cursor is wanted if there are
+								 * no more than these; -1 = not wanted */
+
+	/* --- external generators */
+	int64		incarnation;
+	int64		after_grant;
+	int64		length_ms;		/* 0 = the namespace's grant interval */
+	pg_uuid_t	request_id;
+	uint8		token_hash[IDGEN_TOKEN_HASH_SIZE];
+	char		address[IDGEN_ADDRESS_MAX]; /* of the session; may be empty */
+	char		application[NAMEDATALEN];
+
+	/* --- fence and adoption */
+	int64		above;			/* an ID, or 0 */
+	int32		first_worker;	/* -1 = unchanged */
+	int32		last_worker;
+} IdgenMail;
+
+/* The answer; the fields after the failure are a grant, if one was asked for. */
+typedef struct IdgenAnswer
+{
+	IdgenFailure failure;		/* DONE: kind NONE is success; PENDING: why the
+								 * request has to wait */
+	int32		worker;
+	int64		incarnation;
+	int64		grant_id;
+	int64		start_ms;		/* since the namespace's epoch */
+	int64		end_ms;
+} IdgenAnswer;
+
 /*
  * One request per process: it waits for one thing at a time.  All fields:
  * directory lock.  The ticket tells a waiter's request from an older one of
@@ -88,17 +137,12 @@ typedef enum IdgenRequestState
 typedef struct IdgenRequest
 {
 	IdgenRequestState state;
-	IdgenRequestKind kind;
 	uint64		ticket;
 	Oid			database;
-	Oid			role;			/* who asks, for what needs a privilege */
-	char		namespace_name[NAMEDATALEN];
-	pg_uuid_t	namespace_uuid;
-	int			cursors_seen;	/* SERVE: a further cursor is wanted if there are
-								 * no more than these; -1 = not wanted */
-	int64		expires_at_us;	/* monotonic; then nobody waits any more */
+	Oid			role;			/* who asks */
 	Latch	   *latch;			/* of the process that waits */
-	IdgenFailure failure;		/* DONE: the answer; PENDING: why not yet */
+	IdgenMail	mail;
+	IdgenAnswer answer;
 } IdgenRequest;
 
 /*
@@ -123,9 +167,10 @@ typedef struct IdgenShared
 	pg_atomic_uint64 directory_version; /* moves when a cursor comes or goes */
 
 	/*
-	 * Unix ms past everything issued from a dropped database or extension;
-	 * nothing is granted below it.  So a namespace that is dropped and created
-	 * again repeats nothing, even if the clock goes back in between.
+	 * Unix ms past everything issued from a dropped database or extension; a
+	 * namespace never granted from yet does not begin below it.  So one that is
+	 * dropped and created again repeats nothing, even if the clock goes back in
+	 * between.
 	 */
 	pg_atomic_uint64 dropped_until_ms;
 

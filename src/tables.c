@@ -32,10 +32,12 @@
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
 #include "commands/trigger.h"
+#include "common/hashfn.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "rewrite/prs2lock.h"
 #include "storage/lmgr.h"
+#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -54,7 +56,7 @@
  * What the script made
  * -------------------------------------------------------------------- */
 
-#define COLUMNS_MAX 18
+#define COLUMNS_MAX 20
 #define GUARDS_PER_TABLE 2
 
 typedef struct IdgenTableShape
@@ -67,11 +69,11 @@ typedef struct IdgenTableShape
 
 static const IdgenTableShape shapes[IDGEN_TABLE_COUNT] = {
 	[IDGEN_TABLE_NAMESPACE] = {
-		"idgen_namespace", 1, 18,
+		"idgen_namespace", 1, 20,
 		{
 			TEXTOID, TEXTOID, INT4OID, INT4OID, INT4OID, INT8OID, INT8OID,
 			INT8OID, INT8OID, INT8OID, INT4OID, INT4OID, TEXTOID, TEXTOID,
-			BOOLOID, BOOLOID, BOOLOID, TEXTOID
+			BOOLOID, BOOLOID, BOOLOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID
 		}
 	},
 	[IDGEN_TABLE_FLOOR] = {"idgen_floor", 1, 2, {TEXTOID, INT8OID}},
@@ -79,11 +81,11 @@ static const IdgenTableShape shapes[IDGEN_TABLE_COUNT] = {
 		"idgen_worker", 1, 4, {TEXTOID, INT4OID, INT8OID, INT8OID}
 	},
 	[IDGEN_TABLE_AUTHORITY] = {
-		"idgen_authority", 1, 14,
+		"idgen_authority", 1, 15,
 		{
 			TEXTOID, UUIDOID, INT4OID, INT4OID, INT8OID, OIDOID, INT8OID,
 			INT8OID, INT8OID, INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID,
-			NUMERICOID
+			INT8OID, NUMERICOID
 		}
 	},
 	[IDGEN_TABLE_INCARNATION] = {
@@ -96,7 +98,7 @@ static const IdgenTableShape shapes[IDGEN_TABLE_COUNT] = {
 	[IDGEN_TABLE_GRANT] = {
 		"idgen_grant", 1, 8,
 		{
-			INT8OID, INT8OID, TEXTOID, INT4OID, INT8OID, INT8OID,
+			TEXTOID, INT4OID, INT8OID, INT8OID, INT8OID, INT8OID,
 			TIMESTAMPTZOID, UUIDOID
 		}
 	},
@@ -110,7 +112,8 @@ enum
 	NAMESPACE_TICK_MS, NAMESPACE_HORIZON_MS, NAMESPACE_GRANT_INTERVAL_MS,
 	NAMESPACE_RUN_AHEAD_MS, NAMESPACE_FIRST_WORKER, NAMESPACE_LAST_WORKER,
 	NAMESPACE_DURABILITY, NAMESPACE_PROMOTION, NAMESPACE_RESTRICTED,
-	NAMESPACE_ISSUING, NAMESPACE_RETIRED, NAMESPACE_OWNER
+	NAMESPACE_ISSUING, NAMESPACE_RETIRED, NAMESPACE_OWNER,
+	NAMESPACE_ISSUE_ROLES, NAMESPACE_ACQUIRE_ROLES
 };
 
 enum
@@ -132,6 +135,7 @@ static struct
 	Oid			owner;
 	Oid			relids[IDGEN_TABLE_COUNT];
 	char	   *qualified[IDGEN_TABLE_COUNT];	/* in TopMemoryContext */
+	uint64		version;		/* moves when any of this changes */
 }			found;
 
 uint64		idgen_tables_version = 1;
@@ -160,12 +164,20 @@ relation_changed(Datum arg, Oid relid)
 	idgen_tables_version++;
 }
 
+/* A schema was renamed, perhaps ours: its name stands in our statements. */
+static void
+schema_changed(Datum arg, int cache, uint32 hash)
+{
+	found.valid = false;
+}
+
 /* Call "changed" whenever a namespace may look different from before. */
 void
 idgen_tables_watch(void (*changed) (void))
 {
 	namespace_changed = changed;
 	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(NAMESPACEOID, schema_changed, (Datum) 0);
 }
 
 /* The schema of the extension; InvalidOid if it is not installed. */
@@ -202,9 +214,23 @@ relation_owner(Oid relid)
 	return owner;
 }
 
+/* Note where a table is; saved plans are of no use if it was elsewhere. */
+static void
+remember_table(int table, Oid relid, const char *qualified)
+{
+	if (found.relids[table] == relid && found.qualified[table] != NULL &&
+		strcmp(found.qualified[table], qualified) == 0)
+		return;
+	found.version++;
+	found.relids[table] = relid;
+	if (found.qualified[table] != NULL)
+		pfree(found.qualified[table]);
+	found.qualified[table] = MemoryContextStrdup(TopMemoryContext, qualified);
+}
+
 /*
- * Look the tables up; false if the extension is not installed (or somebody
- * moved a table away).  Cheap when nothing changed.
+ * Look the tables up; false if the extension is not installed.  Cheap when
+ * nothing changed.
  */
 bool
 idgen_tables_find(void)
@@ -223,15 +249,17 @@ idgen_tables_find(void)
 		return false;
 	for (int i = 0; i < IDGEN_TABLE_COUNT; i++)
 	{
-		const char *qualified = quote_qualified_identifier(schema_name,
-														   shapes[i].name);
+		Oid			relid = get_relname_relid(shapes[i].name, schema);
 
-		found.relids[i] = get_relname_relid(shapes[i].name, schema);
-		if (!OidIsValid(found.relids[i]))
-			return false;
-		if (found.qualified[i])
-			pfree(found.qualified[i]);
-		found.qualified[i] = MemoryContextStrdup(TopMemoryContext, qualified);
+		if (!OidIsValid(relid))
+			ereport(ERROR,
+					(errcode(ERRCODE_IDGEN_UNAVAILABLE),
+					 errmsg("the tables of idgen are damaged"),
+					 errdetail("Table \"%s\" is missing in schema \"%s\".",
+							   shapes[i].name, schema_name),
+					 errhint("If it was renamed or moved, undo that.")));
+		remember_table(i, relid, quote_qualified_identifier(schema_name,
+															shapes[i].name));
 	}
 	found.schema = schema;
 	found.owner = relation_owner(found.relids[IDGEN_TABLE_WORKER]);
@@ -282,9 +310,15 @@ guards_intact(Relation relation)
 	if (triggers == NULL || triggers->numtriggers != GUARDS_PER_TABLE)
 		return false;
 	for (int i = 0; i < triggers->numtriggers; i++)
-		if (triggers->triggers[i].tgenabled != TRIGGER_FIRES_ALWAYS ||
-			!is_guard(triggers->triggers[i].tgfoid))
+	{
+		Trigger    *trigger = &triggers->triggers[i];
+
+		/* without a condition, for all columns, always */
+		if (trigger->tgenabled != TRIGGER_FIRES_ALWAYS ||
+			trigger->tgqual != NULL || trigger->tgnattr != 0 ||
+			!is_guard(trigger->tgfoid))
 			return false;
+	}
 	return triggers->trig_insert_before_row &&
 		triggers->trig_update_before_row &&
 		triggers->trig_delete_before_row &&
@@ -296,14 +330,18 @@ columns_intact(const IdgenTableShape *shape, Relation relation)
 {
 	TupleDesc	desc = RelationGetDescr(relation);
 
-	if (desc->natts != shape->column_count)
+	if (desc->natts < shape->column_count)
 		return false;
 	for (int i = 0; i < desc->natts; i++)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(desc, i);
 
-		if (attribute->attisdropped || attribute->atttypid != shape->types[i] ||
-			attribute->attgenerated != '\0')
+		/* a column added and dropped again has left its number behind */
+		if (attribute->attisdropped != (i >= shape->column_count))
+			return false;
+		if (!attribute->attisdropped &&
+			(attribute->atttypid != shape->types[i] ||
+			 attribute->attgenerated != '\0'))
 			return false;
 	}
 	return true;
@@ -551,43 +589,107 @@ idgen_tables_read_authority(const char *name, IdgenAuthorityRow *row,
 	return exists;
 }
 
+/* Does a role have the rights of one of the roles named in an array? */
+static bool
+member_of_any(Oid role, ArrayType *names)
+{
+	Datum	   *datums;
+	bool	   *nulls;
+	int			count;
+
+	deconstruct_array(names, TEXTOID, -1, false, TYPALIGN_INT, &datums, &nulls,
+					  &count);
+	for (int i = 0; i < count; i++)
+	{
+		Oid			granted = nulls[i] ? InvalidOid :
+			get_role_oid(TextDatumGetCString(datums[i]), true);
+
+		if (OidIsValid(granted) && has_privs_of_role(role, granted))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Was a privilege on a namespace given to a role, or to one it is a member of?
+ * Owners are not asked here.
+ */
+bool
+idgen_tables_privileged(const char *name, IdgenPrivilege privilege, Oid role)
+{
+	IdgenScan	scan;
+	bool		privileged;
+
+	if (!scan_begin(&scan, IDGEN_TABLE_NAMESPACE, name))
+		return false;
+	privileged = scan.tuple != NULL &&
+		member_of_any(role, DatumGetArrayTypeP(scan_column(&scan,
+														   privilege == IDGEN_PRIVILEGE_ISSUE ?
+														   NAMESPACE_ISSUE_ROLES :
+														   NAMESPACE_ACQUIRE_ROLES)));
+	scan_end(&scan);
+	return privileged;
+}
+
 /* --------------------------------------------------------------------
  * Running SQL
  * -------------------------------------------------------------------- */
 
-#define ARGUMENTS_MAX 18
+#define ARGUMENTS_MAX 20
+
+/* Array types without a symbol in pg_type.h; their OIDs never change. */
+#define TIDARRAYOID		1010
+#define BYTEAARRAYOID	1001
+#define UUIDARRAYOID	2951
 
 typedef enum IdgenStatement
 {
+	/* in the caller's transaction */
 	SQL_INSERT_NAMESPACE,
 	SQL_INSERT_FLOOR,
 	SQL_INSERT_AUTHORITY,
-	SQL_UPDATE_AUTHORITY,
 	SQL_DELETE_AUTHORITY,
-	SQL_RETIRE_NAMESPACE,
-	SQL_RAISE_FLOOR,
 	SQL_READ_FLOOR,
+	SQL_RAISE_FLOOR,
 	SQL_READ_MARK,
 	SQL_RAISE_MARK,
 	SQL_INSERT_MARK,
-	SQL_LOCK_AUTHORITY,
+	SQL_UPDATE_POLICY,
+	SQL_UPDATE_ISSUE_ROLES,
+	SQL_UPDATE_ACQUIRE_ROLES,
+
+	/* by the authority: looking */
 	SQL_SUMS_HOLD,
 	SQL_EVER_GRANTED,
-	SQL_LOCK_MARK,
-	SQL_RESERVED_WORKERS,
-	SQL_EARLIEST_WORKER,
+	SQL_READ_MARKS,
+	SQL_FIND_AUTHORITY,
+	SQL_LAST_CLOCK,
+	SQL_HIGHEST_MARK,
+	SQL_READ_INCARNATION,
+	SQL_LAST_GRANT,
+	SQL_REQUEST_RECORDED,
+	SQL_LIVE_EXTERNALS,
+	SQL_LOCK_AUTHORITIES,
+	SQL_LOCK_MARKS,
+
+	/* by the authority: granting */
 	SQL_INSERT_MARKS,
 	SQL_ADVANCE_MARKS,
 	SQL_ADD_TO_SUMS,
 	SQL_INSERT_INCARNATIONS,
 	SQL_INSERT_GRANTS,
-	SQL_END_INCARNATION,
+
+	/* by the authority: ending and fencing */
+	SQL_END_INCARNATIONS,
 	SQL_END_STRANGERS,
 	SQL_END_ALL,
-	SQL_HIGHEST_MARK
+	SQL_RETIRE_NAMESPACE,
+	SQL_UPDATE_AUTHORITY,
+	SQL_UPDATE_RANGE,
+	SQL_RESET_SUMS
 } IdgenStatement;
 
-#define STATEMENT_COUNT (SQL_HIGHEST_MARK + 1)
+#define STATEMENT_COUNT (SQL_RESET_SUMS + 1)
 
 /* "{table}" stands for the qualified name of idgen_table. */
 static const struct
@@ -598,7 +700,8 @@ static const struct
 }			statements[STATEMENT_COUNT] = {
 	[SQL_INSERT_NAMESPACE] = {
 		"INSERT INTO {namespace} VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,"
-		" $10, $11, $12, $13, $14, $15, $16, $17, $18)", 18,
+		" $10, $11, $12, $13, $14, $15, $16, $17, $18, '{}', '{}')"
+		" ON CONFLICT DO NOTHING", 18,
 		{
 			TEXTOID, TEXTOID, INT4OID, INT4OID, INT4OID, INT8OID, INT8OID,
 			INT8OID, INT8OID, INT8OID, INT4OID, INT4OID, TEXTOID, TEXTOID,
@@ -610,18 +713,7 @@ static const struct
 	},
 	[SQL_INSERT_AUTHORITY] = {
 		"INSERT INTO {authority} VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,"
-		" $10, $11, now(), 0, 0)", 11,
-		{
-			TEXTOID, UUIDOID, INT4OID, INT4OID, INT8OID, OIDOID, INT8OID,
-			INT8OID, INT8OID, INT8OID, INT8OID
-		}
-	},
-	[SQL_UPDATE_AUTHORITY] = {
-		"UPDATE ONLY {authority} SET uuid = $2, split_modulus = $3,"
-		" split_remainder = $4, system_identifier = $5, database = $6,"
-		" timeline = $7, control_inode = $8, control_birth = $9,"
-		" version_inode = $10, version_birth = $11, recorded_at = now()"
-		" WHERE namespace = $1", 11,
+		" $10, $11, now(), 0, 0, 0)", 11,
 		{
 			TEXTOID, UUIDOID, INT4OID, INT4OID, INT8OID, OIDOID, INT8OID,
 			INT8OID, INT8OID, INT8OID, INT8OID
@@ -630,15 +722,12 @@ static const struct
 	[SQL_DELETE_AUTHORITY] = {
 		"DELETE FROM ONLY {authority} WHERE namespace = $1", 1, {TEXTOID}
 	},
-	[SQL_RETIRE_NAMESPACE] = {
-		"UPDATE ONLY {namespace} SET retired = true WHERE name = $1", 1, {TEXTOID}
-	},
-	[SQL_RAISE_FLOOR] = {
-		"UPDATE ONLY {floor} SET floor = $2 WHERE namespace = $1 AND floor < $2",
-		2, {TEXTOID, INT8OID}
-	},
 	[SQL_READ_FLOOR] = {
 		"SELECT floor FROM ONLY {floor} WHERE namespace = $1", 1, {TEXTOID}
+	},
+	[SQL_RAISE_FLOOR] = {
+		"INSERT INTO {floor} AS f VALUES ($1, $2) ON CONFLICT (namespace)"
+		" DO UPDATE SET floor = $2 WHERE f.floor < $2", 2, {TEXTOID, INT8OID}
 	},
 	[SQL_READ_MARK] = {
 		"SELECT high_water FROM ONLY {worker} WHERE namespace = $1 AND worker = $2",
@@ -653,12 +742,28 @@ static const struct
 		"INSERT INTO {worker} VALUES ($1, $2, $3, NULL)", 3,
 		{TEXTOID, INT4OID, INT8OID}
 	},
-	[SQL_LOCK_AUTHORITY] = {
-		"SELECT 1 FROM ONLY {authority} WHERE namespace = $1"
-		" FOR UPDATE SKIP LOCKED", 1, {TEXTOID}
+	[SQL_UPDATE_POLICY] = {
+		"UPDATE ONLY {namespace} SET grant_interval_ms = $2, run_ahead_ms = $3,"
+		" durability = $4, promotion = $5, restricted = $6, owner = $7"
+		" WHERE name = $1", 7,
+		{TEXTOID, INT8OID, INT8OID, TEXTOID, TEXTOID, BOOLOID, TEXTOID}
 	},
+	[SQL_UPDATE_ISSUE_ROLES] = {
+		"UPDATE ONLY {namespace} SET issue_roles = CASE WHEN $3"
+		" THEN array_append(array_remove(issue_roles, $2), $2)"
+		" ELSE array_remove(issue_roles, $2) END WHERE name = $1", 3,
+		{TEXTOID, TEXTOID, BOOLOID}
+	},
+	[SQL_UPDATE_ACQUIRE_ROLES] = {
+		"UPDATE ONLY {namespace} SET acquire_roles = CASE WHEN $3"
+		" THEN array_append(array_remove(acquire_roles, $2), $2)"
+		" ELSE array_remove(acquire_roles, $2) END WHERE name = $1", 3,
+		{TEXTOID, TEXTOID, BOOLOID}
+	},
+
 	[SQL_SUMS_HOLD] = {
 		"SELECT a.worker_count = w.count AND a.mark_sum = w.sum"
+		" AND EXISTS (SELECT FROM ONLY {floor} WHERE namespace = $1)"
 		" FROM ONLY {authority} a,"
 		" (SELECT count(*), coalesce(sum(high_water), 0) AS sum"
 		"  FROM ONLY {worker} WHERE namespace = $1) w"
@@ -669,56 +774,101 @@ static const struct
 		" OR EXISTS (SELECT FROM ONLY {floor} WHERE namespace = $1 AND floor > 0)",
 		1, {TEXTOID}
 	},
-	[SQL_LOCK_MARK] = {
-		"SELECT high_water, incarnation FROM ONLY {worker}"
-		" WHERE namespace = $1 AND worker = $2 FOR UPDATE SKIP LOCKED", 2,
-		{TEXTOID, INT4OID}
+	[SQL_READ_MARKS] = {
+		"SELECT worker, high_water, incarnation, ctid FROM ONLY {worker}"
+		" WHERE namespace = $1 ORDER BY worker", 1, {TEXTOID}
 	},
-	[SQL_RESERVED_WORKERS] = {
-		"SELECT worker FROM ONLY {worker} WHERE namespace = $1"
-		" AND high_water > $2 ORDER BY worker", 2, {TEXTOID, INT8OID}
+	[SQL_FIND_AUTHORITY] = {
+		"SELECT ctid FROM ONLY {authority} WHERE namespace = $1", 1, {TEXTOID}
 	},
-	[SQL_EARLIEST_WORKER] = {
-		"SELECT worker FROM ONLY {worker} WHERE namespace = $1"
-		" AND worker BETWEEN $2 AND $3 AND worker % $4 = $5"
-		" AND worker <> ALL ($6) ORDER BY high_water LIMIT 1", 6,
-		{TEXTOID, INT4OID, INT4OID, INT4OID, INT4OID, INT4ARRAYOID}
+	[SQL_LAST_CLOCK] = {
+		"SELECT last_clock FROM ONLY {authority} WHERE namespace = $1", 1, {TEXTOID}
 	},
+	[SQL_HIGHEST_MARK] = {
+		"SELECT greatest((SELECT max(high_water) FROM ONLY {worker} WHERE namespace = $1),"
+		" (SELECT floor FROM ONLY {floor} WHERE namespace = $1), 0)", 1, {TEXTOID}
+	},
+	[SQL_READ_INCARNATION] = {
+		"SELECT namespace, worker, kind = 'external', role, token_hash,"
+		" state = 'active' FROM ONLY {incarnation} WHERE incarnation = $1", 1,
+		{INT8OID}
+	},
+	[SQL_LAST_GRANT] = {
+		"SELECT grant_id, incarnation, request_id, start_tick, end_tick"
+		" FROM ONLY {grant} WHERE namespace = $1 AND worker = $2"
+		" ORDER BY start_tick DESC LIMIT 1", 2, {TEXTOID, INT4OID}
+	},
+	[SQL_REQUEST_RECORDED] = {
+		"SELECT EXISTS (SELECT FROM (SELECT incarnation, request_id"
+		"  FROM ONLY {grant} WHERE namespace = $1 AND worker = $2"
+		"  ORDER BY start_tick DESC LIMIT 1000) g"
+		" WHERE g.incarnation = $3 AND g.request_id = $4)", 4,
+		{TEXTOID, INT4OID, INT8OID, UUIDOID}
+	},
+	[SQL_LIVE_EXTERNALS] = {
+		"SELECT count(*), count(*) FILTER (WHERE i.role = $3)"
+		" FROM ONLY {worker} w JOIN ONLY {incarnation} i"
+		" ON i.incarnation = w.incarnation"
+		" WHERE w.namespace = $1 AND w.high_water > $2"
+		" AND i.kind = 'external' AND i.state = 'active'", 3,
+		{TEXTOID, INT8OID, TEXTOID}
+	},
+	[SQL_LOCK_AUTHORITIES] = {
+		"SELECT ctid FROM ONLY {authority} WHERE ctid = ANY ($1)"
+		" FOR UPDATE SKIP LOCKED", 1, {TIDARRAYOID}
+	},
+	[SQL_LOCK_MARKS] = {
+		"SELECT ctid FROM ONLY {worker} WHERE ctid = ANY ($1)"
+		" FOR UPDATE SKIP LOCKED", 1, {TIDARRAYOID}
+	},
+
 	[SQL_INSERT_MARKS] = {
 		"INSERT INTO {worker} SELECT * FROM"
-		" unnest($1, $2, $3, $4) AS r (n, w, e, i)", 4,
+		" unnest($1, $2, $3, $4) AS r (n, w, e, i)"
+		" RETURNING namespace, worker, ctid", 4,
 		{TEXTARRAYOID, INT4ARRAYOID, INT8ARRAYOID, INT8ARRAYOID}
 	},
 	[SQL_ADVANCE_MARKS] = {
 		"UPDATE ONLY {worker} w SET high_water = r.e, incarnation = r.i"
-		" FROM unnest($1, $2, $3, $4, $5) AS r (n, w, m, e, i)"
-		" WHERE w.namespace = r.n AND w.worker = r.w AND w.high_water = r.m", 5,
-		{TEXTARRAYOID, INT4ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID}
-	},
-	[SQL_ADD_TO_SUMS] = {
-		"UPDATE ONLY {authority} a SET worker_count = worker_count + r.c,"
-		" mark_sum = mark_sum + r.s FROM (SELECT n, sum(c) AS c, sum(s) AS s"
-		"  FROM unnest($1, $2, $3) AS u (n, c, s) GROUP BY n) r"
-		" WHERE a.namespace = r.n", 3,
-		{TEXTARRAYOID, INT8ARRAYOID, INT8ARRAYOID}
-	},
-	[SQL_INSERT_INCARNATIONS] = {
-		"INSERT INTO {incarnation} SELECT i, n, w, 'server', $4, current_user,"
-		" NULL, NULL, clock_timestamp(), NULL, 'active', NULL"
-		" FROM unnest($1, $2, $3) AS r (i, n, w)", 4,
-		{INT8ARRAYOID, TEXTARRAYOID, INT4ARRAYOID, UUIDOID}
-	},
-	[SQL_INSERT_GRANTS] = {
-		"INSERT INTO {grant} SELECT g, i, n, w, s, e, clock_timestamp(), NULL"
-		" FROM unnest($1, $2, $3, $4, $5, $6) AS r (g, i, n, w, s, e)", 6,
+		" FROM unnest($1, $2, $3, $4, $5, $6) AS r (t, n, w, m, e, i)"
+		" WHERE w.ctid = r.t AND w.namespace = r.n AND w.worker = r.w"
+		" AND w.high_water = r.m RETURNING w.namespace, w.worker, w.ctid", 6,
 		{
-			INT8ARRAYOID, INT8ARRAYOID, TEXTARRAYOID, INT4ARRAYOID,
+			TIDARRAYOID, TEXTARRAYOID, INT4ARRAYOID, INT8ARRAYOID,
 			INT8ARRAYOID, INT8ARRAYOID
 		}
 	},
-	[SQL_END_INCARNATION] = {
+	[SQL_ADD_TO_SUMS] = {
+		"UPDATE ONLY {authority} a SET worker_count = worker_count + r.c,"
+		" mark_sum = mark_sum + r.s, last_clock = r.l"
+		" FROM (SELECT t, sum(c) AS c, sum(s) AS s, max(l) AS l"
+		"  FROM unnest($1, $2, $3, $4) AS u (t, c, s, l) GROUP BY t) r"
+		" WHERE a.ctid = r.t RETURNING a.namespace, 0, a.ctid", 4,
+		{TIDARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID}
+	},
+	[SQL_INSERT_INCARNATIONS] = {
+		"INSERT INTO {incarnation} SELECT i, n, w,"
+		" CASE WHEN h IS NULL THEN 'server' ELSE 'external' END,"
+		" CASE WHEN h IS NULL THEN $8 END, coalesce(r, current_user),"
+		" nullif(a, '')::inet, nullif(p, ''), clock_timestamp(), h, 'active', NULL"
+		" FROM unnest($1, $2, $3, $4, $5, $6, $7) AS u (i, n, w, r, a, p, h)", 8,
+		{
+			INT8ARRAYOID, TEXTARRAYOID, INT4ARRAYOID, TEXTARRAYOID,
+			TEXTARRAYOID, TEXTARRAYOID, BYTEAARRAYOID, UUIDOID
+		}
+	},
+	[SQL_INSERT_GRANTS] = {
+		"INSERT INTO {grant} SELECT n, w, s, e, g, i, clock_timestamp(), r"
+		" FROM unnest($1, $2, $3, $4, $5, $6, $7) AS u (n, w, s, e, g, i, r)", 7,
+		{
+			TEXTARRAYOID, INT4ARRAYOID, INT8ARRAYOID, INT8ARRAYOID,
+			INT8ARRAYOID, INT8ARRAYOID, UUIDARRAYOID
+		}
+	},
+
+	[SQL_END_INCARNATIONS] = {
 		"UPDATE ONLY {incarnation} SET state = 'ended', ended_at = clock_timestamp()"
-		" WHERE incarnation = $1 AND state = 'active'", 1, {INT8OID}
+		" WHERE incarnation = ANY ($1) AND state = 'active'", 1, {INT8ARRAYOID}
 	},
 	[SQL_END_STRANGERS] = {
 		"UPDATE ONLY {incarnation} SET state = 'ended', ended_at = clock_timestamp()"
@@ -729,9 +879,29 @@ static const struct
 		"UPDATE ONLY {incarnation} SET state = 'ended', ended_at = clock_timestamp()"
 		" WHERE namespace = $1 AND state = 'active'", 1, {TEXTOID}
 	},
-	[SQL_HIGHEST_MARK] = {
-		"SELECT greatest((SELECT max(high_water) FROM ONLY {worker} WHERE namespace = $1),"
-		" (SELECT floor FROM ONLY {floor} WHERE namespace = $1), 0)", 1, {TEXTOID}
+	[SQL_RETIRE_NAMESPACE] = {
+		"UPDATE ONLY {namespace} SET retired = true WHERE name = $1", 1, {TEXTOID}
+	},
+	[SQL_UPDATE_AUTHORITY] = {
+		"INSERT INTO {authority} VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,"
+		" $10, $11, now(), 0, 0, 0) ON CONFLICT (namespace) DO UPDATE"
+		" SET uuid = $2, split_modulus = $3, split_remainder = $4,"
+		" system_identifier = $5, database = $6, timeline = $7,"
+		" control_inode = $8, control_birth = $9, version_inode = $10,"
+		" version_birth = $11, recorded_at = now()", 11,
+		{
+			TEXTOID, UUIDOID, INT4OID, INT4OID, INT8OID, OIDOID, INT8OID,
+			INT8OID, INT8OID, INT8OID, INT8OID
+		}
+	},
+	[SQL_UPDATE_RANGE] = {
+		"UPDATE ONLY {namespace} SET first_worker = $2, last_worker = $3"
+		" WHERE name = $1", 3, {TEXTOID, INT4OID, INT4OID}
+	},
+	[SQL_RESET_SUMS] = {
+		"UPDATE ONLY {authority} SET (worker_count, mark_sum) ="
+		" (SELECT count(*), coalesce(sum(high_water), 0) FROM ONLY {worker}"
+		"  WHERE namespace = $1) WHERE namespace = $1", 1, {TEXTOID}
 	},
 };
 
@@ -742,7 +912,7 @@ static const struct
 static struct
 {
 	SPIPlanPtr	plan;
-	Oid			relid;			/* idgen_worker's, to notice other tables */
+	uint64		version;		/* of "found" when it was made */
 }			plans[STATEMENT_COUNT];
 
 /* True while our own SQL runs in this process: the guards let it pass. */
@@ -783,7 +953,8 @@ statement_text(IdgenStatement statement)
 				break;
 			}
 		}
-		Assert(table < IDGEN_TABLE_COUNT);
+		if (table == IDGEN_TABLE_COUNT)
+			appendStringInfoChar(&sql, *at++);	/* '{}', an empty array */
 	}
 	return sql.data;
 }
@@ -791,9 +962,8 @@ statement_text(IdgenStatement statement)
 static SPIPlanPtr
 get_plan(IdgenStatement statement)
 {
-	Oid			relid = found.relids[IDGEN_TABLE_WORKER];
-
-	if (plans[statement].plan != NULL && plans[statement].relid != relid)
+	if (plans[statement].plan != NULL &&
+		plans[statement].version != found.version)
 	{
 		SPI_freeplan(plans[statement].plan);
 		plans[statement].plan = NULL;
@@ -809,7 +979,7 @@ get_plan(IdgenStatement statement)
 				 (int) statement, SPI_result_code_string(SPI_result));
 		SPI_keepplan(plan);
 		plans[statement].plan = plan;
-		plans[statement].relid = relid;
+		plans[statement].version = found.version;
 	}
 	return plans[statement].plan;
 }
@@ -909,12 +1079,16 @@ authority_arguments(const char *name, const IdgenAuthorityRow *row, Datum *value
 	values[10] = Int64GetDatum(identity->version_birth);
 }
 
-/* A new namespace with its identity and a floor of 0. */
-void
+/*
+ * A new namespace with its identity and a floor of 0.  False if the name is
+ * taken, also by a transaction that committed while this one waited for it.
+ */
+bool
 idgen_tables_insert_namespace(const IdgenNamespaceRow *row,
 							  const IdgenAuthorityRow *authority)
 {
 	Datum		values[ARGUMENTS_MAX];
+	bool		inserted;
 
 	SPI_connect();
 	values[NAMESPACE_NAME - 1] = CStringGetTextDatum(row->name);
@@ -935,14 +1109,54 @@ idgen_tables_insert_namespace(const IdgenNamespaceRow *row,
 	values[NAMESPACE_ISSUING - 1] = BoolGetDatum(row->issuing);
 	values[NAMESPACE_RETIRED - 1] = BoolGetDatum(row->retired);
 	values[NAMESPACE_OWNER - 1] = CStringGetTextDatum(row->owner);
-	run(SQL_INSERT_NAMESPACE, values, NULL);
+	inserted = run(SQL_INSERT_NAMESPACE, values, NULL) > 0;
+	if (inserted)
+	{
+		values[0] = CStringGetTextDatum(row->name);
+		values[1] = Int64GetDatum(0);
+		run(SQL_INSERT_FLOOR, values, NULL);
 
-	values[0] = CStringGetTextDatum(row->name);
-	values[1] = Int64GetDatum(0);
-	run(SQL_INSERT_FLOOR, values, NULL);
+		authority_arguments(row->name, authority, values);
+		run(SQL_INSERT_AUTHORITY, values, NULL);
+	}
+	SPI_finish();
+	idgen_tables_announce();
+	return inserted;
+}
 
-	authority_arguments(row->name, authority, values);
-	run(SQL_INSERT_AUTHORITY, values, NULL);
+/* Write the policy of a namespace (not its format, range or state). */
+void
+idgen_tables_write_policy(const IdgenNamespaceRow *row)
+{
+	Datum		values[7] = {
+		CStringGetTextDatum(row->name),
+		Int64GetDatum(row->grant_interval_ms),
+		Int64GetDatum(row->run_ahead_ms),
+		CStringGetTextDatum(row->durability),
+		CStringGetTextDatum(row->promotion),
+		BoolGetDatum(row->restricted),
+		CStringGetTextDatum(row->owner)
+	};
+
+	SPI_connect();
+	run(SQL_UPDATE_POLICY, values, NULL);
+	SPI_finish();
+	idgen_tables_announce();
+}
+
+/* Give a privilege to a role, or take it back. */
+void
+idgen_tables_write_privilege(const char *name, IdgenPrivilege privilege,
+							 const char *role, bool allow)
+{
+	Datum		values[3] = {
+		CStringGetTextDatum(name), CStringGetTextDatum(role),
+		BoolGetDatum(allow)
+	};
+
+	SPI_connect();
+	run(privilege == IDGEN_PRIVILEGE_ISSUE ? SQL_UPDATE_ISSUE_ROLES :
+		SQL_UPDATE_ACQUIRE_ROLES, values, NULL);
 	SPI_finish();
 	idgen_tables_announce();
 }
@@ -997,10 +1211,10 @@ read_floor(const char *name, bool *exists)
 
 /*
  * A restored row of idgen_floor meets ours.  True if there is none.  A higher
- * floor brings marks from elsewhere, so this authority is a copy.
+ * floor brings marks from elsewhere, so this authority is a copy: *copied.
  */
 bool
-idgen_tables_merge_floor(const char *name, int64 floor)
+idgen_tables_merge_floor(const char *name, int64 floor, bool *copied)
 {
 	Datum		values[2] = {CStringGetTextDatum(name), Int64GetDatum(floor)};
 	bool		exists;
@@ -1013,14 +1227,16 @@ idgen_tables_merge_floor(const char *name, int64 floor)
 	if (higher)
 		forget_identity(name);
 	SPI_finish();
+	*copied = higher;
 	return !exists;
 }
 
 /*
  * A restored row of idgen_worker meets our mark, max(its row, the floor), and
- * is merged.  Its incarnation was another authority's.
+ * is merged.  Its incarnation was another authority's.  True if it was higher,
+ * so that this authority is a copy.
  */
-void
+bool
 idgen_tables_merge_worker(const char *name, int32 worker, int64 high_water)
 {
 	Datum		values[3] = {
@@ -1042,6 +1258,7 @@ idgen_tables_merge_worker(const char *name, int32 worker, int64 high_water)
 		forget_identity(name);
 	}
 	SPI_finish();
+	return high_water > mark;
 }
 
 /* --------------------------------------------------------------------
@@ -1098,35 +1315,96 @@ idgen_tables_open(IdgenFailure *failure)
 	return true;
 }
 
-/*
- * Lock and read the authority row and the floor of a namespace.  A namespace
- * without a floor has lost it: then *floor is -1.
- */
-IdgenLockResult
-idgen_tables_lock_authority(const char *name, IdgenAuthorityRow *row, int64 *floor)
+/* Mix a number into a hash. */
+static uint64
+mix(uint64 hash, uint64 number)
 {
-	TransactionId xmin;
-	bool		exists;
-
-	if (run_for_namespace(SQL_LOCK_AUTHORITY, name) == 0)
-		return idgen_tables_read_authority(name, row, &xmin) ?
-			IDGEN_LOCK_BUSY : IDGEN_LOCK_ABSENT;
-	if (!idgen_tables_read_authority(name, row, &xmin))
-		return IDGEN_LOCK_ABSENT;
-	*floor = read_floor(name, &exists);
-	if (!exists)
-		*floor = -1;
-	return IDGEN_LOCK_OK;
+	return hash_bytes_extended((const unsigned char *) &number, sizeof(number),
+							   hash);
 }
 
-/* Do the marks add up to what the authority has written (S3)? */
-bool
-idgen_tables_sums_hold(const char *name)
+/* PostgreSQL 15 keeps its own macros for this to itself. */
+static ItemPointer
+datum_tid(Datum datum)
+{
+	return (ItemPointer) DatumGetPointer(datum);
+}
+
+/*
+ * A number that changes when somebody may have got at the marks past the
+ * guards: when the file or the catalog row of a table with marks, or one of its
+ * guards, is another than before.  Not when it is only vacuumed.
+ */
+uint64
+idgen_tables_fingerprint(void)
+{
+	static const IdgenTable guarded[] = {
+		IDGEN_TABLE_WORKER, IDGEN_TABLE_FLOOR, IDGEN_TABLE_AUTHORITY
+	};
+	Relation	catalog = table_open(TriggerRelationId, AccessShareLock);
+	uint64		hash = 0;
+
+	for (size_t i = 0; i < lengthof(guarded); i++)
+	{
+		Oid			relid = found.relids[guarded[i]];
+		HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+		ScanKeyData key;
+		SysScanDesc scan;
+
+		if (HeapTupleIsValid(tuple))
+		{
+			hash = mix(hash, ((Form_pg_class) GETSTRUCT(tuple))->relfilenode);
+			hash = mix(hash, HeapTupleHeaderGetRawXmin(tuple->t_data));
+			ReleaseSysCache(tuple);
+		}
+		ScanKeyInit(&key, Anum_pg_trigger_tgrelid, BTEqualStrategyNumber,
+					F_OIDEQ, ObjectIdGetDatum(relid));
+		scan = systable_beginscan(catalog, TriggerRelidNameIndexId, true, NULL,
+								  1, &key);
+		while ((tuple = systable_getnext(scan)) != NULL)
+			hash = mix(hash, HeapTupleHeaderGetRawXmin(tuple->t_data));
+		systable_endscan(scan);
+	}
+	table_close(catalog, AccessShareLock);
+	return hash;
+}
+
+/*
+ * Read the marks of a namespace, after seeing that they add up to what the
+ * authority has written (S3).
+ */
+IdgenLoadResult
+idgen_tables_load_marks(const char *name, IdgenMarks *marks)
 {
 	bool		isnull;
+	bool		exists;
 
-	return run_for_namespace(SQL_SUMS_HOLD, name) > 0 &&
-		DatumGetBool(first_row(1, &isnull)) && !isnull;
+	marks->loaded = false;
+	if (run_for_namespace(SQL_FIND_AUTHORITY, name) == 0)
+		return IDGEN_LOAD_NO_IDENTITY;
+	marks->authority_tid = *datum_tid(first_row(1, &isnull));
+	if (run_for_namespace(SQL_SUMS_HOLD, name) == 0 ||
+		!DatumGetBool(first_row(1, &isnull)))
+		return IDGEN_LOAD_DAMAGED;
+	marks->floor = read_floor(name, &exists);
+
+	marks->count = 0;
+	for (uint64 i = 0, n = run_for_namespace(SQL_READ_MARKS, name); i < n; i++)
+	{
+		HeapTuple	row = SPI_tuptable->vals[i];
+		TupleDesc	desc = SPI_tuptable->tupdesc;
+		IdgenMark	mark;
+
+		mark.worker = DatumGetInt32(SPI_getbinval(row, desc, 1, &isnull));
+		mark.high_water = DatumGetInt64(SPI_getbinval(row, desc, 2, &isnull));
+		mark.incarnation = DatumGetInt64(SPI_getbinval(row, desc, 3, &isnull));
+		if (isnull)
+			mark.incarnation = 0;
+		mark.tid = *datum_tid(SPI_getbinval(row, desc, 4, &isnull));
+		idgen_marks_add(marks, &mark);
+	}
+	marks->loaded = true;
+	return IDGEN_LOAD_OK;
 }
 
 /* Was anything ever granted or fenced? */
@@ -1139,54 +1417,12 @@ idgen_tables_ever_granted(const char *name)
 	return DatumGetBool(first_row(1, &isnull));
 }
 
-/* Lock and read the mark of a worker. */
-IdgenLockResult
-idgen_tables_lock_mark(const char *name, int32 worker, IdgenMark *mark)
-{
-	Datum		values[2] = {CStringGetTextDatum(name), Int32GetDatum(worker)};
-	bool		isnull;
-
-	mark->worker = worker;
-	mark->high_water = 0;
-	mark->incarnation = 0;
-	if (run(SQL_LOCK_MARK, values, NULL) == 0)
-		return run(SQL_READ_MARK, values, NULL) > 0 ?
-			IDGEN_LOCK_BUSY : IDGEN_LOCK_ABSENT;
-	mark->high_water = DatumGetInt64(first_row(1, &isnull));
-	mark->incarnation = DatumGetInt64(first_row(2, &isnull));
-	if (isnull)
-		mark->incarnation = 0;
-	return IDGEN_LOCK_OK;
-}
-
-/* The workers with something reserved past "now", ascending; palloc'd. */
-int64 *
-idgen_tables_reserved_workers(const char *name, int64 now, size_t *count)
-{
-	Datum		values[2] = {CStringGetTextDatum(name), Int64GetDatum(now)};
-	int64	   *workers;
-
-	*count = run(SQL_RESERVED_WORKERS, values, NULL);
-	workers = palloc(Max(*count, 1) * sizeof(int64));
-	for (size_t i = 0; i < *count; i++)
-	{
-		bool		isnull;
-
-		workers[i] = DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[i],
-												 SPI_tuptable->tupdesc, 1,
-												 &isnull));
-	}
-	return workers;
-}
+/* --- arrays as arguments */
 
 static Datum
-int4_array(const int64 *numbers, size_t count)
+int4_array(Datum *datums, int count)
 {
-	Datum	   *datums = palloc(Max(count, 1) * sizeof(Datum));
-
-	for (size_t i = 0; i < count; i++)
-		datums[i] = Int32GetDatum((int32) numbers[i]);
-	return PointerGetDatum(construct_array(datums, (int) count, INT4OID,
+	return PointerGetDatum(construct_array(datums, count, INT4OID,
 										   sizeof(int32), true, TYPALIGN_INT));
 }
 
@@ -1199,88 +1435,183 @@ int8_array(Datum *datums, int count)
 }
 
 static Datum
+tid_array(Datum *datums, int count)
+{
+	return PointerGetDatum(construct_array(datums, count, TIDOID,
+										   sizeof(ItemPointerData), false,
+										   TYPALIGN_SHORT));
+}
+
+/* An array of a varlena or uuid type, with nulls. */
+static Datum
+nullable_array(Datum *datums, bool *nulls, int count, Oid type)
+{
+	int			bounds[1] = {1};
+	int			counts[1] = {count};
+
+	return PointerGetDatum(construct_md_array(datums, nulls, 1, counts, bounds,
+											  type,
+											  type == UUIDOID ? UUID_LEN : -1,
+											  false,
+											  type == UUIDOID ? TYPALIGN_CHAR :
+											  TYPALIGN_INT));
+}
+
+static Datum
 text_array(Datum *datums, int count)
 {
-	return PointerGetDatum(construct_array(datums, count, TEXTOID, -1, false,
-										   TYPALIGN_INT));
+	return nullable_array(datums, NULL, count, TEXTOID);
 }
+
+/* --- locking rows */
 
 /*
- * Of the workers of a range that were used before and are not excluded, the
- * one whose reservation ends first.  False if there is none.
+ * Lock the row versions at "tids", as far as nobody else has locked them and
+ * they are still the latest.  Returns which are locked.
  */
-bool
-idgen_tables_earliest_worker(const char *name, const IdgenWorkerRange *range,
-							 const int64 *excluded, size_t excluded_count,
-							 int32 *worker)
+static bool *
+lock_rows(IdgenStatement statement, const ItemPointerData *tids, int count)
 {
-	Datum		values[6] = {
-		CStringGetTextDatum(name),
-		Int32GetDatum((int32) range->first), Int32GetDatum((int32) range->last),
-		Int32GetDatum((int32) range->modulus),
-		Int32GetDatum((int32) range->remainder),
-		int4_array(excluded, excluded_count)
-	};
-	bool		isnull;
+	Datum	   *datums = palloc(Max(count, 1) * sizeof(Datum));
+	bool	   *locked = palloc0(Max(count, 1) * sizeof(bool));
+	Datum		values[1];
+	uint64		found_count;
 
-	if (run(SQL_EARLIEST_WORKER, values, NULL) == 0)
-		return false;
-	*worker = DatumGetInt32(first_row(1, &isnull));
-	return true;
+	for (int i = 0; i < count; i++)
+		datums[i] = PointerGetDatum(&tids[i]);
+	values[0] = tid_array(datums, count);
+	found_count = count == 0 ? 0 : run(statement, values, NULL);
+	for (uint64 i = 0; i < found_count; i++)
+	{
+		bool		isnull;
+		ItemPointer tid =
+			datum_tid(SPI_getbinval(SPI_tuptable->vals[i],
+											  SPI_tuptable->tupdesc, 1,
+											  &isnull));
+
+		for (int j = 0; j < count; j++)
+			if (ItemPointerEquals(tid, unconstify(ItemPointerData *, &tids[j])))
+				locked[j] = true;
+	}
+	return locked;
 }
 
-/* One column of the rows that "take" selects, as an array. */
+/* Lock the authority rows of namespaces; returns which could be. */
+bool *
+idgen_tables_lock_authorities(IdgenMarks *const *marks, int count)
+{
+	ItemPointerData *tids = palloc(Max(count, 1) * sizeof(ItemPointerData));
+
+	for (int i = 0; i < count; i++)
+		tids[i] = marks[i]->authority_tid;
+	return lock_rows(SQL_LOCK_AUTHORITIES, tids, count);
+}
+
+/* Lock rows of idgen_worker; returns which could be. */
+bool *
+idgen_tables_lock_marks(const ItemPointerData *tids, int count)
+{
+	return lock_rows(SQL_LOCK_MARKS, tids, count);
+}
+
+/* --- writing grants */
+
+/* A selection of grant rows, by column. */
 typedef struct IdgenColumns
 {
 	int			count;
-	Datum	   *names;
-	Datum	   *workers;
-	Datum	   *marks;
-	Datum	   *ends;
-	Datum	   *starts;
-	Datum	   *incarnations;
-	Datum	   *grant_ids;
-	Datum	   *added_rows;		/* 1 where the worker has no row yet, else 0 */
-	Datum	   *added_marks;
+	IdgenGrantRow **rows;
+	Datum	   *datums;			/* room for one column */
+	bool	   *nulls;
 } IdgenColumns;
 
 static void
 columns_begin(IdgenColumns *columns, int count_max)
 {
-	Datum	  **arrays[] = {
-		&columns->names, &columns->workers, &columns->marks, &columns->ends,
-		&columns->starts, &columns->incarnations, &columns->grant_ids,
-		&columns->added_rows, &columns->added_marks
-	};
-
 	columns->count = 0;
-	for (size_t i = 0; i < lengthof(arrays); i++)
-		*arrays[i] = palloc(Max(count_max, 1) * sizeof(Datum));
+	columns->rows = palloc(Max(count_max, 1) * sizeof(IdgenGrantRow *));
+	columns->datums = palloc(Max(count_max, 1) * sizeof(Datum));
+	columns->nulls = palloc0(Max(count_max, 1) * sizeof(bool));
 }
 
-static void
-columns_add(IdgenColumns *columns, const IdgenGrantRow *row)
-{
-	int			i = columns->count++;
+/* EACH(columns, i, row, value): the column whose i-th datum is value. */
+#define FILL_COLUMN(columns, row, value) \
+	do { \
+		for (int i_ = 0; i_ < (columns)->count; i_++) \
+		{ \
+			IdgenGrantRow *row = (columns)->rows[i_]; \
+			(columns)->datums[i_] = (value); \
+		} \
+	} while (0)
 
-	columns->names[i] = CStringGetTextDatum(row->namespace_name);
-	columns->workers[i] = Int32GetDatum(row->worker);
-	columns->marks[i] = Int64GetDatum(row->high_water);
-	columns->ends[i] = Int64GetDatum(row->grant.end);
-	columns->starts[i] = Int64GetDatum(row->grant.start);
-	columns->incarnations[i] = Int64GetDatum(row->incarnation);
-	columns->grant_ids[i] = Int64GetDatum(row->grant_id);
-	columns->added_rows[i] = Int64GetDatum(row->first_row ? 1 : 0);
-	columns->added_marks[i] = Int64GetDatum(row->first_row ? row->grant.end :
-											row->grant.end - row->high_water);
+static Datum
+column_names(IdgenColumns *columns)
+{
+	FILL_COLUMN(columns, row, CStringGetTextDatum(row->namespace_name));
+	return text_array(columns->datums, columns->count);
 }
 
 static Datum
-column_workers(const IdgenColumns *columns)
+column_workers(IdgenColumns *columns)
 {
-	return PointerGetDatum(construct_array(columns->workers, columns->count,
-										   INT4OID, sizeof(int32), true,
-										   TYPALIGN_INT));
+	FILL_COLUMN(columns, row, Int32GetDatum(row->worker));
+	return int4_array(columns->datums, columns->count);
+}
+
+static Datum
+column_starts(IdgenColumns *columns)
+{
+	FILL_COLUMN(columns, row, Int64GetDatum(row->grant.start));
+	return int8_array(columns->datums, columns->count);
+}
+
+static Datum
+column_ends(IdgenColumns *columns)
+{
+	FILL_COLUMN(columns, row, Int64GetDatum(row->grant.end));
+	return int8_array(columns->datums, columns->count);
+}
+
+static Datum
+column_incarnations(IdgenColumns *columns)
+{
+	FILL_COLUMN(columns, row, Int64GetDatum(row->incarnation));
+	return int8_array(columns->datums, columns->count);
+}
+
+static Datum
+column_grant_ids(IdgenColumns *columns)
+{
+	FILL_COLUMN(columns, row, Int64GetDatum(row->grant_id));
+	return int8_array(columns->datums, columns->count);
+}
+
+static Datum
+column_requests(IdgenColumns *columns)
+{
+	FILL_COLUMN(columns, row, UUIDPGetDatum(row->request_id));
+	for (int i = 0; i < columns->count; i++)
+		columns->nulls[i] = columns->rows[i]->request_id == NULL;
+	return nullable_array(columns->datums, columns->nulls, columns->count,
+						  UUIDOID);
+}
+
+/* What a grant adds to the sum of its namespace's marks. */
+static int64
+added_mark(const IdgenGrantRow *row)
+{
+	return row->mark == NULL ? row->grant.end :
+		row->grant.end - row->mark->high_water;
+}
+
+static Datum
+bytes_datum(const uint8 *bytes, int count)
+{
+	bytea	   *result = palloc(VARHDRSZ + count);
+
+	SET_VARSIZE(result, VARHDRSZ + count);
+	memcpy(VARDATA(result), bytes, count);
+	return PointerGetDatum(result);
 }
 
 /* Complain unless every row was written: somebody changed a mark under us. */
@@ -1296,78 +1627,295 @@ expect_rows(uint64 written, int expected)
 }
 
 /*
- * Write grants: the marks, conditional on what they were (S2), the sums that
- * guard them (S3), new incarnations, and the grants.  All or, by error, none.
+ * Note where the marks just written are now.  SPI_tuptable holds namespace,
+ * worker and ctid of each.
+ */
+static void
+note_marks(IdgenColumns *columns)
+{
+	for (uint64 i = 0; i < SPI_tuptable->numvals; i++)
+	{
+		HeapTuple	tuple = SPI_tuptable->vals[i];
+		TupleDesc	desc = SPI_tuptable->tupdesc;
+		bool		isnull;
+		char	   *name = TextDatumGetCString(SPI_getbinval(tuple, desc, 1,
+															 &isnull));
+		int32		worker = DatumGetInt32(SPI_getbinval(tuple, desc, 2,
+														 &isnull));
+		ItemPointer tid = datum_tid(SPI_getbinval(tuple, desc, 3,
+															&isnull));
+
+		for (int j = 0; j < columns->count; j++)
+		{
+			IdgenGrantRow *row = columns->rows[j];
+			IdgenMark	mark;
+
+			if (row->worker != worker || strcmp(row->namespace_name, name) != 0)
+				continue;
+			mark.worker = worker;
+			mark.high_water = row->grant.end;
+			mark.incarnation = row->incarnation;
+			mark.tid = *tid;
+			row->mark = idgen_marks_add(row->marks, &mark);
+			break;
+		}
+	}
+}
+
+static void
+write_first_marks(IdgenColumns *first)
+{
+	Datum		values[4];
+
+	if (first->count == 0)
+		return;
+	values[0] = column_names(first);
+	values[1] = column_workers(first);
+	values[2] = column_ends(first);
+	values[3] = column_incarnations(first);
+	expect_rows(run(SQL_INSERT_MARKS, values, NULL), first->count);
+	note_marks(first);
+}
+
+static void
+write_later_marks(IdgenColumns *later)
+{
+	Datum		values[6];
+
+	if (later->count == 0)
+		return;
+	FILL_COLUMN(later, row, PointerGetDatum(&row->mark->tid));
+	values[0] = tid_array(later->datums, later->count);
+	values[1] = column_names(later);
+	values[2] = column_workers(later);
+	FILL_COLUMN(later, row, Int64GetDatum(row->mark->high_water));
+	values[3] = int8_array(later->datums, later->count);
+	values[4] = column_ends(later);
+	values[5] = column_incarnations(later);
+	expect_rows(run(SQL_ADVANCE_MARKS, values, NULL), later->count);
+	note_marks(later);
+}
+
+/* Note where the authority rows just written are now. */
+static void
+note_authorities(IdgenColumns *all)
+{
+	for (uint64 i = 0; i < SPI_tuptable->numvals; i++)
+	{
+		HeapTuple	tuple = SPI_tuptable->vals[i];
+		TupleDesc	desc = SPI_tuptable->tupdesc;
+		bool		isnull;
+		char	   *name = TextDatumGetCString(SPI_getbinval(tuple, desc, 1,
+															 &isnull));
+		ItemPointer tid = datum_tid(SPI_getbinval(tuple, desc, 3,
+															&isnull));
+
+		for (int j = 0; j < all->count; j++)
+			if (strcmp(all->rows[j]->namespace_name, name) == 0)
+				all->rows[j]->marks->authority_tid = *tid;
+	}
+}
+
+/* Add to the sums that guard the marks; before the marks in memory move. */
+static void
+write_sums(IdgenColumns *all)
+{
+	Datum		values[4];
+
+	FILL_COLUMN(all, row, PointerGetDatum(&row->marks->authority_tid));
+	values[0] = tid_array(all->datums, all->count);
+	FILL_COLUMN(all, row, Int64GetDatum(row->mark == NULL ? 1 : 0));
+	values[1] = int8_array(all->datums, all->count);
+	FILL_COLUMN(all, row, Int64GetDatum(added_mark(row)));
+	values[2] = int8_array(all->datums, all->count);
+	FILL_COLUMN(all, row, Int64GetDatum(Max(row->now, 0)));
+	values[3] = int8_array(all->datums, all->count);
+	if (run(SQL_ADD_TO_SUMS, values, NULL) == 0)
+		expect_rows(0, 1);
+	note_authorities(all);
+}
+
+static void
+write_incarnations(IdgenColumns *fresh, const pg_uuid_t *boot)
+{
+	Datum		values[8];
+
+	if (fresh->count == 0)
+		return;
+	values[0] = column_incarnations(fresh);
+	values[1] = column_names(fresh);
+	values[2] = column_workers(fresh);
+	for (int i = 0; i < fresh->count; i++)
+		fresh->nulls[i] = fresh->rows[i]->holder == NULL;
+	FILL_COLUMN(fresh, row,
+				CStringGetTextDatum(row->holder ? row->holder->role : ""));
+	values[3] = nullable_array(fresh->datums, fresh->nulls, fresh->count, TEXTOID);
+	FILL_COLUMN(fresh, row,
+				CStringGetTextDatum(row->holder ? row->holder->mail->address : ""));
+	values[4] = nullable_array(fresh->datums, fresh->nulls, fresh->count, TEXTOID);
+	FILL_COLUMN(fresh, row,
+				CStringGetTextDatum(row->holder ?
+									row->holder->mail->application : ""));
+	values[5] = nullable_array(fresh->datums, fresh->nulls, fresh->count, TEXTOID);
+	FILL_COLUMN(fresh, row,
+				row->holder ? bytes_datum(row->holder->mail->token_hash,
+										  IDGEN_TOKEN_HASH_SIZE) : (Datum) 0);
+	values[6] = nullable_array(fresh->datums, fresh->nulls, fresh->count, BYTEAOID);
+	values[7] = UUIDPGetDatum(boot);
+	expect_rows(run(SQL_INSERT_INCARNATIONS, values, NULL), fresh->count);
+}
+
+/* Whoever held the workers of fresh incarnations before holds them no more. */
+static void
+end_predecessors(IdgenColumns *fresh)
+{
+	Datum		values[1];
+	int			count = 0;
+
+	for (int i = 0; i < fresh->count; i++)
+		if (fresh->rows[i]->mark != NULL && fresh->rows[i]->mark->incarnation != 0)
+			fresh->datums[count++] =
+				Int64GetDatum(fresh->rows[i]->mark->incarnation);
+	if (count == 0)
+		return;
+	values[0] = int8_array(fresh->datums, count);
+	run(SQL_END_INCARNATIONS, values, NULL);
+}
+
+/*
+ * Write grants: the sums that guard the marks (S3), the marks, conditional on
+ * what they were (S2), new incarnations, and the grants.  All or, by error,
+ * none; after an error the caller forgets the marks in memory.  The rows must
+ * be locked, and at most one per worker.
  */
 void
-idgen_tables_write_grants(const IdgenGrantRow *rows, int count,
-						  const pg_uuid_t *boot)
+idgen_tables_write_grants(IdgenGrantRow *rows, int count, const pg_uuid_t *boot)
 {
 	IdgenColumns all;
 	IdgenColumns first;
 	IdgenColumns later;
 	IdgenColumns fresh;
+	Datum		grants[7];
 
+	if (count == 0)
+		return;
 	columns_begin(&all, count);
 	columns_begin(&first, count);
 	columns_begin(&later, count);
 	columns_begin(&fresh, count);
 	for (int i = 0; i < count; i++)
 	{
-		columns_add(&all, &rows[i]);
-		columns_add(rows[i].first_row ? &first : &later, &rows[i]);
+		IdgenColumns *marks = rows[i].mark == NULL ? &first : &later;
+
+		all.rows[all.count++] = &rows[i];
+		marks->rows[marks->count++] = &rows[i];
 		if (rows[i].fresh)
-			columns_add(&fresh, &rows[i]);
+			fresh.rows[fresh.count++] = &rows[i];
 	}
 
-	if (first.count > 0)
-	{
-		Datum		values[4] = {
-			text_array(first.names, first.count), column_workers(&first),
-			int8_array(first.ends, first.count),
-			int8_array(first.incarnations, first.count)
-		};
+	write_sums(&all);
+	end_predecessors(&fresh);
+	write_later_marks(&later);
+	write_first_marks(&first);
+	write_incarnations(&fresh, boot);
 
-		expect_rows(run(SQL_INSERT_MARKS, values, NULL), first.count);
-	}
-	if (later.count > 0)
-	{
-		Datum		values[5] = {
-			text_array(later.names, later.count), column_workers(&later),
-			int8_array(later.marks, later.count),
-			int8_array(later.ends, later.count),
-			int8_array(later.incarnations, later.count)
-		};
+	grants[0] = column_names(&all);
+	grants[1] = column_workers(&all);
+	grants[2] = column_starts(&all);
+	grants[3] = column_ends(&all);
+	grants[4] = column_grant_ids(&all);
+	grants[5] = column_incarnations(&all);
+	grants[6] = column_requests(&all);
+	expect_rows(run(SQL_INSERT_GRANTS, grants, NULL), count);
+}
 
-		expect_rows(run(SQL_ADVANCE_MARKS, values, NULL), later.count);
-	}
-	if (fresh.count > 0)
-	{
-		Datum		values[4] = {
-			int8_array(fresh.incarnations, fresh.count),
-			text_array(fresh.names, fresh.count), column_workers(&fresh),
-			UUIDPGetDatum(boot)
-		};
+/* --- incarnations and their chains */
 
-		expect_rows(run(SQL_INSERT_INCARNATIONS, values, NULL), fresh.count);
-	}
-	if (all.count > 0)
-	{
-		Datum		sums[3] = {
-			text_array(all.names, all.count),
-			int8_array(all.added_rows, all.count),
-			int8_array(all.added_marks, all.count)
-		};
-		Datum		grants[6] = {
-			int8_array(all.grant_ids, all.count),
-			int8_array(all.incarnations, all.count),
-			text_array(all.names, all.count), column_workers(&all),
-			int8_array(all.starts, all.count), int8_array(all.ends, all.count)
-		};
+/* Read a row of idgen_incarnation; false if there is none. */
+bool
+idgen_tables_read_incarnation(int64 incarnation, IdgenIncarnationRow *row)
+{
+	Datum		values[1] = {Int64GetDatum(incarnation)};
+	bool		isnull;
+	Datum		hash;
 
-		run(SQL_ADD_TO_SUMS, sums, NULL);
-		expect_rows(run(SQL_INSERT_GRANTS, grants, NULL), all.count);
-	}
+	memset(row, 0, sizeof(*row));
+	if (run(SQL_READ_INCARNATION, values, NULL) == 0)
+		return false;
+	strlcpy(row->namespace_name, TextDatumGetCString(first_row(1, &isnull)),
+			NAMEDATALEN);
+	row->worker = DatumGetInt32(first_row(2, &isnull));
+	row->external = DatumGetBool(first_row(3, &isnull));
+	strlcpy(row->role, TextDatumGetCString(first_row(4, &isnull)), NAMEDATALEN);
+	hash = first_row(5, &isnull);
+	if (!isnull && VARSIZE_ANY_EXHDR(DatumGetPointer(hash)) == IDGEN_TOKEN_HASH_SIZE)
+		memcpy(row->token_hash, VARDATA_ANY(DatumGetPointer(hash)),
+			   IDGEN_TOKEN_HASH_SIZE);
+	row->active = DatumGetBool(first_row(6, &isnull));
+	return true;
+}
+
+/* Read the last grant of a worker; false if it has none. */
+bool
+idgen_tables_last_grant(const char *name, int32 worker, IdgenLastGrant *last)
+{
+	Datum		values[2] = {CStringGetTextDatum(name), Int32GetDatum(worker)};
+	bool		isnull;
+	Datum		request;
+
+	if (run(SQL_LAST_GRANT, values, NULL) == 0)
+		return false;
+	last->grant_id = DatumGetInt64(first_row(1, &isnull));
+	last->incarnation = DatumGetInt64(first_row(2, &isnull));
+	request = first_row(3, &isnull);
+	last->has_request = !isnull;
+	if (last->has_request)
+		last->request_id = *DatumGetUUIDP(request);
+	last->grant.start = DatumGetInt64(first_row(4, &isnull));
+	last->grant.end = DatumGetInt64(first_row(5, &isnull));
+	return true;
+}
+
+/* Did an incarnation get a grant for this request, as far as is recorded? */
+bool
+idgen_tables_request_recorded(const char *name, int32 worker, int64 incarnation,
+							  const pg_uuid_t *request_id)
+{
+	Datum		values[4] = {
+		CStringGetTextDatum(name), Int32GetDatum(worker),
+		Int64GetDatum(incarnation), UUIDPGetDatum(request_id)
+	};
+	bool		isnull;
+
+	run(SQL_REQUEST_RECORDED, values, NULL);
+	return DatumGetBool(first_row(1, &isnull));
+}
+
+/* Count the external incarnations with unexpired grants, all and a role's. */
+void
+idgen_tables_live_externals(const char *name, int64 now, const char *role,
+							int64 *all, int64 *of_role)
+{
+	Datum		values[3] = {
+		CStringGetTextDatum(name), Int64GetDatum(now), CStringGetTextDatum(role)
+	};
+	bool		isnull;
+
+	run(SQL_LIVE_EXTERNALS, values, NULL);
+	*all = DatumGetInt64(first_row(1, &isnull));
+	*of_role = DatumGetInt64(first_row(2, &isnull));
+}
+
+/* --- ending and fencing */
+
+/* The clock at the last grant, in ticks; 0 if nothing is known. */
+int64
+idgen_tables_last_clock(const char *name)
+{
+	bool		isnull;
+
+	return run_for_namespace(SQL_LAST_CLOCK, name) == 0 ? 0 :
+		DatumGetInt64(first_row(1, &isnull));
 }
 
 /* The highest mark of a namespace, its floor included. */
@@ -1380,7 +1928,7 @@ idgen_tables_highest_mark(const char *name)
 	return DatumGetInt64(first_row(1, &isnull));
 }
 
-/* Move the floor of a namespace up; it never moves down. */
+/* Move the floor of a namespace up, or make it anew; it never moves down. */
 void
 idgen_tables_raise_floor(const char *name, int64 floor)
 {
@@ -1389,14 +1937,21 @@ idgen_tables_raise_floor(const char *name, int64 floor)
 	run(SQL_RAISE_FLOOR, values, NULL);
 }
 
-/* Every incarnation of a namespace is over: a fence. */
+/* After a fence, whatever the marks are is below the floor: count anew. */
+void
+idgen_tables_reset_sums(const char *name)
+{
+	run_for_namespace(SQL_RESET_SUMS, name);
+}
+
+/* Every incarnation of a namespace is over. */
 void
 idgen_tables_end_all(const char *name)
 {
 	run_for_namespace(SQL_END_ALL, name);
 }
 
-/* Record another identity for a namespace. */
+/* Record the identity of a namespace, or another one. */
 void
 idgen_tables_write_authority(const char *name, const IdgenAuthorityRow *row)
 {
@@ -1407,13 +1962,27 @@ idgen_tables_write_authority(const char *name, const IdgenAuthorityRow *row)
 	idgen_tables_announce();
 }
 
-/* An incarnation of this server issues no more. */
+/* Change the workers an authority uses. */
+void
+idgen_tables_write_range(const char *name, int32 first_worker, int32 last_worker)
+{
+	Datum		values[3] = {
+		CStringGetTextDatum(name), Int32GetDatum(first_worker),
+		Int32GetDatum(last_worker)
+	};
+
+	run(SQL_UPDATE_RANGE, values, NULL);
+	idgen_tables_announce();
+}
+
+/* An incarnation issues no more. */
 void
 idgen_tables_end_incarnation(int64 incarnation)
 {
-	Datum		values[1] = {Int64GetDatum(incarnation)};
+	Datum		datums[1] = {Int64GetDatum(incarnation)};
+	Datum		values[1] = {int8_array(datums, 1)};
 
-	run(SQL_END_INCARNATION, values, NULL);
+	run(SQL_END_INCARNATIONS, values, NULL);
 }
 
 /* Incarnations of earlier lives of shared memory are over (S5). */

@@ -15,6 +15,8 @@
 #include "core/grant.h"
 #include "core/layout.h"
 #include "failure.h"
+#include "marks.h"
+#include "shmem.h"
 
 typedef enum IdgenTable
 {
@@ -45,6 +47,13 @@ typedef struct IdgenNamespaceRow
 	char		owner[NAMEDATALEN];
 } IdgenNamespaceRow;
 
+/* Privileges on a namespace, held by roles by name. */
+typedef enum IdgenPrivilege
+{
+	IDGEN_PRIVILEGE_ISSUE,
+	IDGEN_PRIVILEGE_ACQUIRE
+} IdgenPrivilege;
+
 /* A row of idgen_authority, less its sums. */
 typedef struct IdgenAuthorityRow
 {
@@ -54,33 +63,57 @@ typedef struct IdgenAuthorityRow
 	IdgenIdentity identity;
 } IdgenAuthorityRow;
 
-/* A worker's row as the authority found it. */
-typedef struct IdgenMark
+/* Who holds an external incarnation. */
+typedef struct IdgenHolder
 {
-	int32		worker;
-	int64		high_water;
-	int64		incarnation;	/* granted last; 0 = none known */
-} IdgenMark;
+	char		role[NAMEDATALEN];
+	const IdgenMail *mail;		/* address, application, token hash */
+} IdgenHolder;
 
-typedef enum IdgenLockResult
-{
-	IDGEN_LOCK_OK,
-	IDGEN_LOCK_BUSY,			/* another transaction has it */
-	IDGEN_LOCK_ABSENT
-} IdgenLockResult;
-
-/* A grant to be written, and the mark it was decided from. */
+/* A grant to be written. */
 typedef struct IdgenGrantRow
 {
 	const char *namespace_name;
+	IdgenMarks *marks;			/* of its namespace */
 	int32		worker;
-	int64		high_water;		/* before */
-	bool		first_row;		/* the worker has no row yet */
+	const IdgenMark *mark;		/* what it was decided from; NULL: the worker has
+								 * no row yet */
 	int64		incarnation;
 	bool		fresh;			/* the incarnation has no row yet */
+	const IdgenHolder *holder;	/* of a fresh external one; else NULL */
 	int64		grant_id;
 	IdgenGrant	grant;
+	int64		now;			/* the clock it was decided at */
+	const pg_uuid_t *request_id;	/* or NULL */
 } IdgenGrantRow;
+
+/* A row of idgen_incarnation. */
+typedef struct IdgenIncarnationRow
+{
+	char		namespace_name[NAMEDATALEN];
+	int32		worker;
+	bool		external;
+	char		role[NAMEDATALEN];
+	uint8		token_hash[IDGEN_TOKEN_HASH_SIZE];
+	bool		active;
+} IdgenIncarnationRow;
+
+/* A row of idgen_grant: the last one of a worker. */
+typedef struct IdgenLastGrant
+{
+	int64		grant_id;
+	int64		incarnation;
+	bool		has_request;
+	pg_uuid_t	request_id;
+	IdgenGrant	grant;
+} IdgenLastGrant;
+
+typedef enum IdgenLoadResult
+{
+	IDGEN_LOAD_OK,
+	IDGEN_LOAD_NO_IDENTITY,
+	IDGEN_LOAD_DAMAGED			/* the marks do not add up, or the floor is gone */
+} IdgenLoadResult;
 
 /* Moves when a table of ours was altered, truncated or dropped, or may have
  * been. */
@@ -100,34 +133,48 @@ extern bool idgen_tables_read_authority(const char *name, IdgenAuthorityRow *row
 /* --- in the caller's transaction */
 extern bool idgen_tables_writing(void);
 extern void idgen_tables_announce(void);
-extern void idgen_tables_insert_namespace(const IdgenNamespaceRow *row,
+extern bool idgen_tables_privileged(const char *name, IdgenPrivilege privilege,
+									Oid role);
+extern void idgen_tables_write_policy(const IdgenNamespaceRow *row);
+extern void idgen_tables_write_privilege(const char *name,
+										 IdgenPrivilege privilege,
+										 const char *role, bool allow);
+extern bool idgen_tables_insert_namespace(const IdgenNamespaceRow *row,
 										  const IdgenAuthorityRow *authority);
 extern bool idgen_tables_merge_namespace(const IdgenNamespaceRow *row);
-extern bool idgen_tables_merge_floor(const char *name, int64 floor);
-extern void idgen_tables_merge_worker(const char *name, int32 worker,
+extern bool idgen_tables_merge_floor(const char *name, int64 floor,
+									 bool *copied);
+extern bool idgen_tables_merge_worker(const char *name, int32 worker,
 									  int64 high_water);
 
 /* --- by the authority worker, in its transaction */
 extern bool idgen_tables_open(IdgenFailure *failure);
-extern IdgenLockResult idgen_tables_lock_authority(const char *name,
-												   IdgenAuthorityRow *row,
-												   int64 *floor);
-extern bool idgen_tables_sums_hold(const char *name);
+extern uint64 idgen_tables_fingerprint(void);
+extern IdgenLoadResult idgen_tables_load_marks(const char *name,
+											   IdgenMarks *marks);
 extern bool idgen_tables_ever_granted(const char *name);
-extern IdgenLockResult idgen_tables_lock_mark(const char *name, int32 worker,
-											  IdgenMark *mark);
-extern int64 *idgen_tables_reserved_workers(const char *name, int64 now,
-											size_t *count);
-extern bool idgen_tables_earliest_worker(const char *name,
-										 const IdgenWorkerRange *range,
-										 const int64 *excluded,
-										 size_t excluded_count, int32 *worker);
-extern void idgen_tables_write_grants(const IdgenGrantRow *rows, int count,
+extern bool *idgen_tables_lock_authorities(IdgenMarks *const *marks, int count);
+extern bool *idgen_tables_lock_marks(const ItemPointerData *tids, int count);
+extern void idgen_tables_write_grants(IdgenGrantRow *rows, int count,
 									  const pg_uuid_t *boot);
+extern bool idgen_tables_read_incarnation(int64 incarnation,
+										  IdgenIncarnationRow *row);
+extern bool idgen_tables_last_grant(const char *name, int32 worker,
+									IdgenLastGrant *last);
+extern bool idgen_tables_request_recorded(const char *name, int32 worker,
+										  int64 incarnation,
+										  const pg_uuid_t *request_id);
+extern void idgen_tables_live_externals(const char *name, int64 now,
+										const char *role, int64 *all,
+										int64 *of_role);
 extern void idgen_tables_write_authority(const char *name,
 										 const IdgenAuthorityRow *row);
+extern void idgen_tables_write_range(const char *name, int32 first_worker,
+									 int32 last_worker);
+extern int64 idgen_tables_last_clock(const char *name);
 extern int64 idgen_tables_highest_mark(const char *name);
 extern void idgen_tables_raise_floor(const char *name, int64 floor);
+extern void idgen_tables_reset_sums(const char *name);
 extern void idgen_tables_end_all(const char *name);
 extern void idgen_tables_end_incarnation(int64 incarnation);
 extern void idgen_tables_end_strangers(const pg_uuid_t *boot);

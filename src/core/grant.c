@@ -87,6 +87,37 @@ idgen_fence_floor(const IdgenFenceFacts *facts, int64_t tick_count)
 	return min_tick(max_tick(floor, facts->above), tick_count);
 }
 
+/*
+ * Judge a request against the chain of grants.  A lost answer is asked for
+ * again with the same request id, so a repetition is only harmless while
+ * nothing followed it; a request that names another predecessor than the last
+ * grant comes from a second holder of the same incarnation.
+ */
+IdgenChainVerdict
+idgen_chain_judge(const IdgenChainFacts *facts)
+{
+	if (!facts->holds_worker)
+		return IDGEN_CHAIN_TAKEN;
+	if (facts->is_last_request)
+		return IDGEN_CHAIN_REPEATED;
+	if (facts->is_recorded)
+		return IDGEN_CHAIN_STALE;
+	return facts->after_grant == facts->last_grant ?
+		IDGEN_CHAIN_NEXT : IDGEN_CHAIN_FORKED;
+}
+
+/*
+ * How many workers external incarnations may hold at a time: all but what the
+ * server keeps for its own cursors, which is at most a quarter, at least one.
+ */
+int64_t
+idgen_external_workers_max(int64_t range_size, int64_t server_workers)
+{
+	int64_t		kept = min_tick(server_workers, range_size / 4);
+
+	return max_tick(range_size - max_tick(kept, 1), 0);
+}
+
 /* The first worker of the range's class that is not below "from". */
 static int64_t
 first_of_class(const IdgenWorkerRange *range, int64_t from)

@@ -92,6 +92,34 @@ typedef enum IdgenIdentityVerdict
 								 * TABLESPACE; no twin can live */
 } IdgenIdentityVerdict;
 
+/*
+ * How a request for a grant stands to the chain of its incarnation's grants
+ * (DESIGN 8).
+ */
+typedef enum IdgenChainVerdict
+{
+	IDGEN_CHAIN_NEXT,			/* it follows the last grant: decide a new one */
+	IDGEN_CHAIN_REPEATED,		/* it is the request of the last grant: the same
+								 * answer again */
+	IDGEN_CHAIN_STALE,			/* it was answered, but is not the last: rejected,
+								 * ending nothing */
+	IDGEN_CHAIN_FORKED,			/* two holders: the incarnation ends */
+	IDGEN_CHAIN_TAKEN			/* the worker was given to somebody else */
+} IdgenChainVerdict;
+
+typedef struct IdgenChainFacts
+{
+	bool		holds_worker;	/* the worker's last grant is the incarnation's */
+	bool		is_last_request;	/* the request id of that grant */
+	bool		is_recorded;	/* of some earlier grant of the incarnation */
+	int64_t		after_grant;	/* the grant the request says it follows */
+	int64_t		last_grant;		/* the incarnation's last */
+} IdgenChainFacts;
+
+extern IdgenChainVerdict idgen_chain_judge(const IdgenChainFacts *facts);
+extern int64_t idgen_external_workers_max(int64_t range_size,
+										  int64_t server_workers);
+
 extern IdgenGrantVerdict idgen_grant_decide(const IdgenGrantFacts *facts,
 											int64_t tick_count,
 											IdgenGrant *grant,

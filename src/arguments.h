@@ -1,0 +1,29 @@
+/*
+ * arguments.h
+ *		Arguments of SQL functions that are not STRICT.
+ */
+#ifndef IDGEN_ARGUMENTS_H
+#define IDGEN_ARGUMENTS_H
+
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "fmgr.h"
+
+/* Unix time of PostgreSQL's epoch, 2000-01-01. */
+#define POSTGRES_EPOCH_MS \
+	((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * (USECS_PER_DAY / 1000))
+
+/* A required argument that must not be null (22004). */
+#define REQUIRE_ARG(n, what) \
+	do { \
+		if (PG_ARGISNULL(n)) \
+			idgen_arguments_null(what); \
+	} while (0)
+
+extern void idgen_arguments_null(const char *what) pg_attribute_noreturn();
+extern void idgen_arguments_invalid(const char *message, const char *hint);
+extern int64 idgen_arguments_interval_ms(const Interval *interval,
+										 const char *what);
+
+#endif							/* IDGEN_ARGUMENTS_H */

@@ -1,0 +1,168 @@
+/*
+ * marks.c
+ *		Keep the marks of the namespaces in use.
+ *
+ * What is held here is only ever what was read from or written to the tables.
+ * Any doubt (a failed round, a row that is not where it was left, changed
+ * tables) forgets it; it is read anew before the next use.
+ */
+#include "compat.h"
+
+#include "marks.h"
+
+#include "utils/memutils.h"
+
+static IdgenMarks **known = NULL;
+static int	known_count = 0;
+static int	known_max = 0;
+
+/* The marks of a namespace; empty and not loaded if it is new here. */
+IdgenMarks *
+idgen_marks_get(const pg_uuid_t *uuid)
+{
+	IdgenMarks *marks;
+
+	for (int i = 0; i < known_count; i++)
+		if (memcmp(known[i]->uuid.data, uuid->data, UUID_LEN) == 0)
+			return known[i];
+
+	if (known_count == known_max)
+	{
+		int			max = Max(8, known_max * 2);
+
+		known = known == NULL ?
+			MemoryContextAlloc(TopMemoryContext, max * sizeof(IdgenMarks *)) :
+			repalloc(known, max * sizeof(IdgenMarks *));
+		known_max = max;
+	}
+	marks = MemoryContextAllocZero(TopMemoryContext, sizeof(IdgenMarks));
+	marks->uuid = *uuid;
+	known[known_count++] = marks;
+	return marks;
+}
+
+/* Read everything anew before the next use. */
+void
+idgen_marks_forget_all(void)
+{
+	for (int i = 0; i < known_count; i++)
+		known[i]->loaded = false;
+}
+
+/* The index of a worker's mark, or of the place where it belongs. */
+static int
+place_of(const IdgenMarks *marks, int32 worker)
+{
+	int			low = 0;
+	int			high = marks->count;
+
+	while (low < high)
+	{
+		int			middle = (low + high) / 2;
+
+		if (marks->marks[middle].worker < worker)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The mark of a worker; NULL if it was never used. */
+IdgenMark *
+idgen_marks_find(IdgenMarks *marks, int32 worker)
+{
+	int			place = place_of(marks, worker);
+
+	if (place < marks->count && marks->marks[place].worker == worker)
+		return &marks->marks[place];
+	return NULL;
+}
+
+/* Add the mark of a worker that has none, or replace the one it has. */
+IdgenMark *
+idgen_marks_add(IdgenMarks *marks, const IdgenMark *mark)
+{
+	IdgenMark  *existing = idgen_marks_find(marks, mark->worker);
+	int			place;
+
+	if (existing != NULL)
+	{
+		*existing = *mark;
+		return existing;
+	}
+	if (marks->count == marks->max)
+	{
+		int			max = Max(16, marks->max * 2);
+
+		marks->marks = marks->marks == NULL ?
+			MemoryContextAlloc(TopMemoryContext, max * sizeof(IdgenMark)) :
+			repalloc(marks->marks, max * sizeof(IdgenMark));
+		marks->max = max;
+	}
+	place = place_of(marks, mark->worker);
+	memmove(&marks->marks[place + 1], &marks->marks[place],
+			(marks->count - place) * sizeof(IdgenMark));
+	marks->marks[place] = *mark;
+	marks->count++;
+	return &marks->marks[place];
+}
+
+/* The workers with something reserved past "now", ascending; palloc'd. */
+int64 *
+idgen_marks_reserved(const IdgenMarks *marks, int64 now, size_t *count)
+{
+	int64	   *workers = palloc((marks->count + 1) * sizeof(int64));
+
+	*count = 0;
+	for (int i = 0; i < marks->count; i++)
+		if (marks->marks[i].high_water > now)
+			workers[(*count)++] = marks->marks[i].worker;
+	return workers;
+}
+
+static bool
+contains(const int64 *numbers, size_t count, int64 number)
+{
+	for (size_t i = 0; i < count; i++)
+		if (numbers[i] == number)
+			return true;
+	return false;
+}
+
+/*
+ * Of the workers of a range that were used before and are not excluded, the
+ * one whose reservation ends first.  False if there is none.
+ */
+bool
+idgen_marks_earliest(const IdgenMarks *marks, const IdgenWorkerRange *range,
+					 const int64 *excluded, size_t excluded_count, int32 *worker)
+{
+	const IdgenMark *earliest = NULL;
+
+	for (int i = 0; i < marks->count; i++)
+	{
+		const IdgenMark *mark = &marks->marks[i];
+
+		if (mark->worker < range->first || mark->worker > range->last ||
+			mark->worker % range->modulus != range->remainder ||
+			contains(excluded, excluded_count, mark->worker))
+			continue;
+		if (earliest == NULL || mark->high_water < earliest->high_water)
+			earliest = mark;
+	}
+	if (earliest != NULL)
+		*worker = earliest->worker;
+	return earliest != NULL;
+}
+
+/* The highest mark, the floor included. */
+int64
+idgen_marks_highest(const IdgenMarks *marks)
+{
+	int64		highest = Max(marks->floor, 0);
+
+	for (int i = 0; i < marks->count; i++)
+		highest = Max(highest, marks->marks[i].high_water);
+	return highest;
+}

@@ -1,0 +1,56 @@
+/*
+ * marks.h
+ *		High-water marks as the authority worker holds them in memory.
+ *
+ * The worker is their only writer, so what it wrote last is what they are; it
+ * says so with every write ("where the mark is still ...").  Holding them costs
+ * no look-ups, whose price would rise with the dead versions of these rows that
+ * a long transaction keeps alive.
+ */
+#ifndef IDGEN_MARKS_H
+#define IDGEN_MARKS_H
+
+#include "postgres.h"
+
+#include "storage/itemptr.h"
+#include "utils/uuid.h"
+
+#include "core/grant.h"
+
+/* A row of idgen_worker. */
+typedef struct IdgenMark
+{
+	int32		worker;
+	int64		high_water;
+	int64		incarnation;	/* granted last; 0 = not known */
+	ItemPointerData tid;		/* of the row version written last */
+} IdgenMark;
+
+/* The marks of one namespace. */
+typedef struct IdgenMarks
+{
+	pg_uuid_t	uuid;
+	bool		verified;		/* its identity was compared in this life */
+	bool		loaded;			/* else read them before use */
+	uint64		tables_version; /* when they were read or looked after last */
+	uint64		fingerprint;	/* of the tables then */
+	ItemPointerData authority_tid;
+	int64		floor;
+	int			count;
+	int			max;
+	IdgenMark  *marks;			/* ascending by worker */
+} IdgenMarks;
+
+extern IdgenMarks *idgen_marks_get(const pg_uuid_t *uuid);
+extern void idgen_marks_forget_all(void);
+extern IdgenMark *idgen_marks_find(IdgenMarks *marks, int32 worker);
+extern IdgenMark *idgen_marks_add(IdgenMarks *marks, const IdgenMark *mark);
+extern int64 *idgen_marks_reserved(const IdgenMarks *marks, int64 now,
+								   size_t *count);
+extern bool idgen_marks_earliest(const IdgenMarks *marks,
+								 const IdgenWorkerRange *range,
+								 const int64 *excluded, size_t excluded_count,
+								 int32 *worker);
+extern int64 idgen_marks_highest(const IdgenMarks *marks);
+
+#endif							/* IDGEN_MARKS_H */

@@ -1,0 +1,462 @@
+/*
+ * namespace_functions.c
+ *		SQL functions that create, change and end namespaces.
+ *
+ * Creating and changing the policy are ordinary transactional SQL; what touches
+ * marks goes through the authority (request.c).
+ */
+#include "compat.h"
+
+#include "access/xlog.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "tcop/utility.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+#include "arguments.h"
+#include "clock.h"
+#include "identity.h"
+#include "namespace.h"
+#include "request.h"
+#include "tables.h"
+
+/* Fewer workers than this in a range: the policy "split" is not the default. */
+#define SPLIT_WORKERS_MIN 16
+
+/* --------------------------------------------------------------------
+ * Creating
+ * -------------------------------------------------------------------- */
+
+/* Arguments of idgen_create_namespace, in order. */
+enum
+{
+	CREATE_NAME, CREATE_TIMESTAMP_BITS, CREATE_WORKER_BITS,
+	CREATE_SEQUENCE_BITS, CREATE_EPOCH, CREATE_TICK_MS, CREATE_GRANT_INTERVAL,
+	CREATE_HORIZON, CREATE_FIRST_WORKER, CREATE_LAST_WORKER, CREATE_DURABILITY,
+	CREATE_PROMOTION, CREATE_RUN_AHEAD, CREATE_RESTRICTED, CREATE_ISSUING
+};
+
+static void
+not_built(const char *what)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("%s is not supported yet", what)));
+}
+
+static void
+read_name(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
+{
+	char	   *name;
+
+	REQUIRE_ARG(CREATE_NAME, "name");
+	name = text_to_cstring(PG_GETARG_TEXT_PP(CREATE_NAME));
+	if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("name of a namespace must have 1 to %d bytes",
+						NAMEDATALEN - 1)));
+	strlcpy(row->name, name, NAMEDATALEN);
+}
+
+static void
+read_layout(FunctionCallInfo fcinfo, IdgenLayout *layout, bool issuing)
+{
+	TimestampTz epoch;
+
+	REQUIRE_ARG(CREATE_TIMESTAMP_BITS, "timestamp_bits");
+	REQUIRE_ARG(CREATE_WORKER_BITS, "worker_bits");
+	REQUIRE_ARG(CREATE_SEQUENCE_BITS, "sequence_bits");
+	REQUIRE_ARG(CREATE_EPOCH, "epoch");
+	REQUIRE_ARG(CREATE_TICK_MS, "tick_ms");
+	REQUIRE_ARG(CREATE_HORIZON, "horizon");
+
+	layout->kind = IDGEN_KIND_TIME;
+	layout->timestamp_bits = PG_GETARG_INT32(CREATE_TIMESTAMP_BITS);
+	layout->worker_bits = PG_GETARG_INT32(CREATE_WORKER_BITS);
+	layout->sequence_bits = PG_GETARG_INT32(CREATE_SEQUENCE_BITS);
+	layout->tick_ms = PG_GETARG_INT32(CREATE_TICK_MS);
+	layout->horizon_ms = idgen_arguments_interval_ms(PG_GETARG_INTERVAL_P(CREATE_HORIZON),
+									 "horizon");
+	epoch = PG_GETARG_TIMESTAMPTZ(CREATE_EPOCH);
+	if (TIMESTAMP_NOT_FINITE(epoch))
+		idgen_arguments_invalid("epoch must be finite", NULL);
+	if (epoch % 1000 != 0)
+		idgen_arguments_invalid("epoch must be a whole number of milliseconds", NULL);
+	layout->epoch_ms = epoch / 1000 + POSTGRES_EPOCH_MS;
+
+	switch (idgen_layout_validate(layout))
+	{
+		case IDGEN_LAYOUT_OK:
+			break;
+		case IDGEN_LAYOUT_BAD_TIMESTAMP_BITS:
+			idgen_arguments_invalid("timestamp_bits must be between 1 and 63", NULL);
+			break;
+		case IDGEN_LAYOUT_BAD_WORKER_BITS:
+			idgen_arguments_invalid("worker_bits must be between 0 and 31", NULL);
+			break;
+		case IDGEN_LAYOUT_BAD_SEQUENCE_BITS:
+			idgen_arguments_invalid("sequence_bits must be between 0 and 31", NULL);
+			break;
+		case IDGEN_LAYOUT_BAD_SUM:
+			idgen_arguments_invalid("timestamp_bits, worker_bits and sequence_bits must not exceed 63 together",
+						   "An ID is a positive bigint.");
+			break;
+		case IDGEN_LAYOUT_BAD_EPOCH:
+			idgen_arguments_invalid("epoch is out of range", NULL);
+			break;
+		case IDGEN_LAYOUT_BAD_TICK:
+			idgen_arguments_invalid("tick_ms must be between 1 and 3600000", NULL);
+			break;
+		case IDGEN_LAYOUT_BAD_HORIZON:
+			idgen_arguments_invalid("horizon must be between one tick and 1 hour", NULL);
+			break;
+		case IDGEN_LAYOUT_SHORT_FIELD:
+			if (issuing)
+				idgen_arguments_invalid("timestamp_bits hold less time than the horizon",
+							   "Use more timestamp bits or a longer tick, or issuing => false to decode only.");
+			break;
+	}
+}
+
+/* The field must have begun and not be over, unless it is for decoding only. */
+static void
+check_life(const IdgenNamespaceRow *row)
+{
+	if (!row->issuing)
+		return;
+	switch (idgen_layout_life(&row->layout, idgen_clock_wall_ms()))
+	{
+		case IDGEN_LIFE_RUNNING:
+			return;
+		case IDGEN_LIFE_NOT_BEGUN:
+			idgen_arguments_invalid("epoch is in the future",
+						   "Use an epoch in the past, or issuing => false to decode only.");
+			break;
+		case IDGEN_LIFE_OVER:
+			idgen_arguments_invalid("the timestamp field is already over",
+						   "Use a later epoch or more timestamp bits, or issuing => false to decode only.");
+			break;
+	}
+}
+
+/* The policy's intervals against the format. */
+static void
+check_intervals(const IdgenNamespaceRow *row)
+{
+	if (row->grant_interval_ms < row->layout.tick_ms ||
+		row->grant_interval_ms > row->layout.horizon_ms)
+		idgen_arguments_invalid("grant_interval must be between one tick and the horizon",
+								NULL);
+	if (row->run_ahead_ms >= row->layout.horizon_ms)
+		idgen_arguments_invalid("run_ahead must be shorter than the horizon",
+								NULL);
+}
+
+static void
+read_intervals(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
+{
+	REQUIRE_ARG(CREATE_GRANT_INTERVAL, "grant_interval");
+	REQUIRE_ARG(CREATE_RUN_AHEAD, "run_ahead");
+	row->grant_interval_ms =
+		idgen_arguments_interval_ms(PG_GETARG_INTERVAL_P(CREATE_GRANT_INTERVAL),
+									"grant_interval");
+	row->run_ahead_ms =
+		idgen_arguments_interval_ms(PG_GETARG_INTERVAL_P(CREATE_RUN_AHEAD),
+									"run_ahead");
+	check_intervals(row);
+}
+
+static void
+read_workers(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
+{
+	int64		count = idgen_layout_worker_count(&row->layout);
+
+	REQUIRE_ARG(CREATE_FIRST_WORKER, "first_worker");
+	row->first_worker = PG_GETARG_INT32(CREATE_FIRST_WORKER);
+	row->last_worker = PG_ARGISNULL(CREATE_LAST_WORKER) ? (int32) (count - 1) :
+		PG_GETARG_INT32(CREATE_LAST_WORKER);
+	if (row->first_worker < 0 || row->last_worker >= count ||
+		row->first_worker > row->last_worker)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("first_worker and last_worker must be a range within 0 to " INT64_FORMAT,
+						count - 1)));
+}
+
+static void
+set_durability(IdgenNamespaceRow *row, const char *durability)
+{
+	if (strcmp(durability, "quorum") == 0)
+		not_built("durability \"quorum\"");
+	if (strcmp(durability, "local") != 0)
+		idgen_arguments_invalid("durability must be \"local\" or \"quorum\"",
+								NULL);
+	strlcpy(row->durability, durability, NAMEDATALEN);
+}
+
+static void
+read_durability(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
+{
+	REQUIRE_ARG(CREATE_DURABILITY, "durability");
+	set_durability(row, text_to_cstring(PG_GETARG_TEXT_PP(CREATE_DURABILITY)));
+}
+
+/* Each half of a split range must have a worker. */
+static void
+check_split(const IdgenNamespaceRow *row)
+{
+	if (row->first_worker == row->last_worker)
+		idgen_arguments_invalid("promotion \"split\" needs at least two workers",
+					   "Use a wider range, or promotion => 'fence'.");
+}
+
+static void
+read_promotion(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
+{
+	char	   *promotion;
+
+	if (PG_ARGISNULL(CREATE_PROMOTION))
+		promotion = (int64) row->last_worker - row->first_worker + 1 >=
+			SPLIT_WORKERS_MIN ? "split" : "fence";
+	else
+		promotion = text_to_cstring(PG_GETARG_TEXT_PP(CREATE_PROMOTION));
+
+	if (strcmp(promotion, "split") == 0)
+		check_split(row);
+	else if (strcmp(promotion, "trust") == 0)
+		idgen_arguments_invalid("promotion \"trust\" needs durability \"quorum\"", NULL);
+	else if (strcmp(promotion, "fence") != 0 && strcmp(promotion, "refuse") != 0)
+		idgen_arguments_invalid("promotion must be \"fence\", \"split\", \"trust\" or \"refuse\"",
+					   NULL);
+	strlcpy(row->promotion, promotion, NAMEDATALEN);
+}
+
+static void
+read_flags(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
+{
+	REQUIRE_ARG(CREATE_RESTRICTED, "restricted");
+	REQUIRE_ARG(CREATE_ISSUING, "issuing");
+	row->restricted = PG_GETARG_BOOL(CREATE_RESTRICTED);
+	row->issuing = PG_GETARG_BOOL(CREATE_ISSUING);
+}
+
+/* The identity of a new namespace: here and now. */
+static void
+make_authority(const IdgenNamespaceRow *row, IdgenAuthorityRow *authority)
+{
+	bool		split = strcmp(row->promotion, "split") == 0;
+
+	idgen_identity_make_uuid(&authority->uuid);
+	idgen_identity_read(&authority->identity);
+	authority->split_modulus = split ? 2 : 1;
+	authority->split_remainder = split ? idgen_identity_class() : 0;
+}
+
+PG_FUNCTION_INFO_V1(idgen_create_namespace);
+Datum
+idgen_create_namespace(PG_FUNCTION_ARGS)
+{
+	IdgenNamespaceRow row;
+	IdgenAuthorityRow authority;
+
+	PreventCommandIfReadOnly("idgen_create_namespace()");
+	PreventCommandDuringRecovery("idgen_create_namespace()");
+
+	memset(&row, 0, sizeof(row));
+	read_name(fcinfo, &row);
+	read_flags(fcinfo, &row);
+	read_layout(fcinfo, &row.layout, row.issuing);
+	read_intervals(fcinfo, &row);
+	read_workers(fcinfo, &row);
+	read_durability(fcinfo, &row);
+	read_promotion(fcinfo, &row);
+	check_life(&row);
+	strlcpy(row.owner, GetUserNameFromId(GetUserId(), false), NAMEDATALEN);
+
+	if (!idgen_tables_find())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("extension \"idgen\" is not installed in this database")));
+	make_authority(&row, &authority);
+	if (!idgen_tables_insert_namespace(&row, &authority))
+		ereport(ERROR,
+				(errcode(ERRCODE_DUPLICATE_OBJECT),
+				 errmsg("namespace \"%s\" already exists", row.name)));
+	PG_RETURN_VOID();
+}
+
+/* --------------------------------------------------------------------
+ * Changing the policy
+ * -------------------------------------------------------------------- */
+
+/* Arguments of idgen_alter_namespace, in order. */
+enum
+{
+	ALTER_NAME, ALTER_GRANT_INTERVAL, ALTER_DURABILITY, ALTER_PROMOTION,
+	ALTER_RUN_AHEAD, ALTER_RESTRICTED, ALTER_OWNER
+};
+
+/* A namespace whose policy the current user may change. */
+static IdgenNamespace *
+owned_namespace(FunctionCallInfo fcinfo, const char *what, const char *function)
+{
+	text	   *name;
+	IdgenNamespace *ns;
+
+	PreventCommandIfReadOnly(function);
+	PreventCommandDuringRecovery(function);
+	REQUIRE_ARG(0, what);
+	name = PG_GETARG_TEXT_PP(0);
+	ns = idgen_namespace_get(VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name));
+	idgen_namespace_require_owned(ns);
+	return ns;
+}
+
+/* The format decides for or against "split" at creation, for ever. */
+static void
+alter_promotion(IdgenNamespaceRow *row, const char *promotion)
+{
+	if (strcmp(row->promotion, promotion) == 0)
+		return;
+	if (strcmp(row->promotion, "split") == 0 || strcmp(promotion, "split") == 0)
+		idgen_arguments_invalid("promotion \"split\" is chosen at creation and never changes",
+								NULL);
+	if (strcmp(promotion, "trust") == 0)
+		idgen_arguments_invalid("promotion \"trust\" needs durability \"quorum\"",
+								NULL);
+	if (strcmp(promotion, "fence") != 0 && strcmp(promotion, "refuse") != 0)
+		idgen_arguments_invalid("promotion must be \"fence\", \"trust\" or \"refuse\"",
+								NULL);
+	strlcpy(row->promotion, promotion, NAMEDATALEN);
+}
+
+/* Give a namespace away: only to a role one is a member of, as in ALTER ... OWNER. */
+static void
+alter_owner(IdgenNamespaceRow *row, Oid owner)
+{
+	check_is_member_of_role(GetUserId(), owner);
+	strlcpy(row->owner, GetUserNameFromId(owner, false), NAMEDATALEN);
+}
+
+PG_FUNCTION_INFO_V1(idgen_alter_namespace);
+Datum
+idgen_alter_namespace(PG_FUNCTION_ARGS)
+{
+	IdgenNamespace *ns = owned_namespace(fcinfo, "name", "idgen_alter_namespace()");
+	IdgenNamespaceRow row = ns->row;
+
+	if (!PG_ARGISNULL(ALTER_GRANT_INTERVAL))
+		row.grant_interval_ms =
+			idgen_arguments_interval_ms(PG_GETARG_INTERVAL_P(ALTER_GRANT_INTERVAL),
+										"grant_interval");
+	if (!PG_ARGISNULL(ALTER_RUN_AHEAD))
+		row.run_ahead_ms =
+			idgen_arguments_interval_ms(PG_GETARG_INTERVAL_P(ALTER_RUN_AHEAD),
+										"run_ahead");
+	check_intervals(&row);
+	if (!PG_ARGISNULL(ALTER_DURABILITY))
+		set_durability(&row, text_to_cstring(PG_GETARG_TEXT_PP(ALTER_DURABILITY)));
+	if (!PG_ARGISNULL(ALTER_PROMOTION))
+		alter_promotion(&row, text_to_cstring(PG_GETARG_TEXT_PP(ALTER_PROMOTION)));
+	if (!PG_ARGISNULL(ALTER_RESTRICTED))
+		row.restricted = PG_GETARG_BOOL(ALTER_RESTRICTED);
+	if (!PG_ARGISNULL(ALTER_OWNER))
+		alter_owner(&row, PG_GETARG_OID(ALTER_OWNER));
+	idgen_tables_write_policy(&row);
+	PG_RETURN_VOID();
+}
+
+/* Give or take back a privilege; both are idempotent. */
+static void
+change_privilege(FunctionCallInfo fcinfo, bool allow, const char *function)
+{
+	IdgenNamespace *ns = owned_namespace(fcinfo, "namespace", function);
+	char	   *privilege;
+	char	   *role;
+
+	REQUIRE_ARG(1, "grantee");
+	REQUIRE_ARG(2, "privilege");
+	role = GetUserNameFromId(PG_GETARG_OID(1), false);
+	privilege = text_to_cstring(PG_GETARG_TEXT_PP(2));
+	if (strcmp(privilege, "issue") == 0)
+		idgen_tables_write_privilege(ns->name, IDGEN_PRIVILEGE_ISSUE, role, allow);
+	else if (strcmp(privilege, "acquire") == 0)
+		idgen_tables_write_privilege(ns->name, IDGEN_PRIVILEGE_ACQUIRE, role, allow);
+	else
+		idgen_arguments_invalid("privilege must be \"issue\" or \"acquire\"", NULL);
+}
+
+PG_FUNCTION_INFO_V1(idgen_allow);
+Datum
+idgen_allow(PG_FUNCTION_ARGS)
+{
+	change_privilege(fcinfo, true, "idgen_allow()");
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(idgen_disallow);
+Datum
+idgen_disallow(PG_FUNCTION_ARGS)
+{
+	change_privilege(fcinfo, false, "idgen_disallow()");
+	PG_RETURN_VOID();
+}
+
+/* --------------------------------------------------------------------
+ * Ending, fencing, adopting: carried out by the authority
+ * -------------------------------------------------------------------- */
+
+static char *
+name_argument(FunctionCallInfo fcinfo, const char *function)
+{
+	REQUIRE_ARG(0, "name");
+	PreventCommandIfReadOnly(function);
+	return text_to_cstring(PG_GETARG_TEXT_PP(0));
+}
+
+PG_FUNCTION_INFO_V1(idgen_retire_namespace);
+Datum
+idgen_retire_namespace(PG_FUNCTION_ARGS)
+{
+	idgen_request_retire(name_argument(fcinfo, "idgen_retire_namespace()"));
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(idgen_fence_namespace);
+Datum
+idgen_fence_namespace(PG_FUNCTION_ARGS)
+{
+	idgen_request_fence(name_argument(fcinfo, "idgen_fence_namespace()"),
+						PG_ARGISNULL(1) ? 0 : PG_GETARG_INT64(1));
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(idgen_adopt_namespace);
+Datum
+idgen_adopt_namespace(PG_FUNCTION_ARGS)
+{
+	char	   *name = name_argument(fcinfo, "idgen_adopt_namespace()");
+
+	if ((!PG_ARGISNULL(2) && PG_GETARG_INT32(2) < 0) ||
+		(!PG_ARGISNULL(3) && PG_GETARG_INT32(3) < 0))
+		idgen_arguments_invalid("first_worker and last_worker must not be negative",
+								NULL);
+	idgen_request_adopt(name, PG_ARGISNULL(1) ? 0 : PG_GETARG_INT64(1),
+						PG_ARGISNULL(2) ? -1 : PG_GETARG_INT32(2),
+						PG_ARGISNULL(3) ? -1 : PG_GETARG_INT32(3));
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(idgen_not_built);
+Datum
+idgen_not_built(PG_FUNCTION_ARGS)
+{
+	char	   *name = get_func_name(fcinfo->flinfo->fn_oid);
+
+	not_built(psprintf("function %s()", name ? name : "of idgen"));
+	PG_RETURN_NULL();
+}

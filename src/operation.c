@@ -1,0 +1,271 @@
+/*
+ * operation.c
+ *		Operations on namespaces and incarnations, each in a transaction of the
+ *		authority worker of its own, durable when it is answered.
+ *
+ * The privilege is checked here, against the role that asks, because only here
+ * it is checked against what is committed.
+ */
+#include "compat.h"
+
+#include "operation.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "fence.h"
+#include "marks.h"
+#include "namespace.h"
+#include "pool.h"
+#include "round.h"
+#include "tables.h"
+
+/* What an operation leaves to be done when it has committed. */
+typedef struct IdgenAftermath
+{
+	bool		kill_namespace; /* its cursors */
+	pg_uuid_t	uuid;
+	bool		kill_incarnation;	/* the cursor of that one */
+} IdgenAftermath;
+
+/* --------------------------------------------------------------------
+ * Namespaces
+ * -------------------------------------------------------------------- */
+
+/* The namespace of a request, if the role owns it; else NULL and the failure. */
+static IdgenNamespace *
+owned_namespace(const IdgenMailTaken *request, IdgenFailure *failure)
+{
+	IdgenNamespace *ns = idgen_namespace_find(request->mail.namespace_name);
+
+	if (ns == NULL)
+		idgen_failure_set(failure, IDGEN_FAILURE_UNDEFINED, NULL, NULL);
+	else if (!idgen_namespace_owned(ns, request->role))
+	{
+		idgen_failure_set(failure, IDGEN_FAILURE_NOT_OWNER, NULL, NULL);
+		ns = NULL;
+	}
+	return ns;
+}
+
+static void
+retire(IdgenNamespace *ns, IdgenAftermath *aftermath)
+{
+	if (!ns->row.retired)
+		idgen_tables_retire(ns->name);
+	aftermath->kill_namespace = true;
+	aftermath->uuid = ns->authority.uuid;
+}
+
+/* The first tick past an ID that somebody has seen; 0 if there is none. */
+static int64
+tick_above(const IdgenNamespace *ns, int64 id)
+{
+	int64_t		tick = 0;
+	int64_t		worker = 0;
+	int64_t		sequence = 0;
+
+	if (id == 0 || idgen_layout_decode(&ns->row.layout, id, &tick, &worker,
+									   &sequence) != IDGEN_FIT_OK)
+		return 0;
+	return tick + 1;
+}
+
+/* A fence on demand; only the authority itself can fence what is its own. */
+static void
+fence(IdgenNamespace *ns, const IdgenMail *mail, IdgenFailure *failure,
+	  IdgenAftermath *aftermath)
+{
+	if (ns->row.retired)
+	{
+		idgen_failure_set(failure, IDGEN_FAILURE_RETIRED, NULL, NULL);
+		return;
+	}
+	if (!ns->has_identity)
+	{
+		idgen_failure_set(failure, IDGEN_FAILURE_COPIED,
+						  "Its identity is missing, as after a restore of its marks.",
+						  NULL);
+		return;
+	}
+	idgen_fence_raise(ns, tick_above(ns, mail->above));
+	aftermath->kill_namespace = true;
+	aftermath->uuid = ns->authority.uuid;
+}
+
+/*
+ * Adopt a namespace: this server and database become its authority, on the
+ * operator's word that the original never issues again, or keeps to other
+ * workers.
+ */
+static void
+adopt(IdgenNamespace *ns, const IdgenMail *mail, IdgenFailure *failure,
+	  IdgenAftermath *aftermath)
+{
+	if (ns->row.retired)
+	{
+		idgen_failure_set(failure, IDGEN_FAILURE_RETIRED, NULL, NULL);
+		return;
+	}
+	if (mail->first_worker >= 0)
+		idgen_tables_write_range(ns->name, mail->first_worker, mail->last_worker);
+	idgen_fence_raise(ns, tick_above(ns, mail->above));
+	idgen_fence_take_over(ns);
+	aftermath->kill_namespace = ns->has_identity;
+	aftermath->uuid = ns->authority.uuid;
+}
+
+/* --------------------------------------------------------------------
+ * Incarnations
+ * -------------------------------------------------------------------- */
+
+static void
+reject(IdgenFailure *failure)
+{
+	idgen_failure_set(failure, IDGEN_FAILURE_REJECTED,
+					  "It is unknown, or the token is not its token, or another role activated it.",
+					  "Check the incarnation and its token.");
+}
+
+/* Do two token hashes agree?  In constant time. */
+static bool
+same_hash(const uint8 *a, const uint8 *b)
+{
+	uint8		difference = 0;
+
+	for (int i = 0; i < IDGEN_TOKEN_HASH_SIZE; i++)
+		difference |= a[i] ^ b[i];
+	return difference == 0;
+}
+
+/* The holder ends its incarnation; saying so twice is no error. */
+static void
+deactivate(const IdgenMailTaken *request, IdgenFailure *failure)
+{
+	const char *role = GetUserNameFromId(request->role, true);
+	IdgenIncarnationRow row;
+
+	if (!idgen_tables_read_incarnation(request->mail.incarnation, &row) ||
+		!row.external || role == NULL || strcmp(row.role, role) != 0 ||
+		!same_hash(row.token_hash, request->mail.token_hash))
+		reject(failure);
+	else if (row.active)
+		idgen_tables_end_incarnation(request->mail.incarnation);
+}
+
+/* The owner of a namespace ends somebody's incarnation. */
+static void
+end_incarnation(const IdgenMailTaken *request, IdgenFailure *failure,
+				IdgenAftermath *aftermath)
+{
+	IdgenIncarnationRow row;
+	IdgenNamespace *ns = NULL;
+
+	if (idgen_tables_read_incarnation(request->mail.incarnation, &row))
+		ns = idgen_namespace_find(row.namespace_name);
+	if (ns == NULL || !idgen_namespace_owned(ns, request->role))
+	{
+		idgen_failure_set(failure, IDGEN_FAILURE_FORBIDDEN,
+						  "Only the owner of its namespace ends an incarnation that exists.",
+						  NULL);
+		return;
+	}
+	if (row.active)
+		idgen_tables_end_incarnation(request->mail.incarnation);
+	aftermath->kill_incarnation = !row.external;
+}
+
+/* --------------------------------------------------------------------
+ * Serving
+ * -------------------------------------------------------------------- */
+
+/* Carry the operation out, in the transaction begun. */
+static void
+carry_out(const IdgenMailTaken *request, IdgenFailure *failure,
+		  IdgenAftermath *aftermath)
+{
+	const IdgenMail *mail = &request->mail;
+	IdgenNamespace *ns;
+
+	if (!idgen_tables_open(failure))
+		return;
+	switch (mail->kind)
+	{
+		case IDGEN_REQUEST_DEACTIVATE:
+			deactivate(request, failure);
+			return;
+		case IDGEN_REQUEST_END:
+			end_incarnation(request, failure, aftermath);
+			return;
+		case IDGEN_REQUEST_RETIRE:
+			ns = owned_namespace(request, failure);
+			if (ns != NULL)
+				retire(ns, aftermath);
+			return;
+		case IDGEN_REQUEST_FENCE:
+			ns = owned_namespace(request, failure);
+			if (ns != NULL)
+				fence(ns, mail, failure, aftermath);
+			return;
+		case IDGEN_REQUEST_ADOPT:
+			ns = owned_namespace(request, failure);
+			if (ns != NULL)
+				adopt(ns, mail, failure, aftermath);
+			return;
+		case IDGEN_REQUEST_SERVE:
+		case IDGEN_REQUEST_ACTIVATE:
+		case IDGEN_REQUEST_ACQUIRE:
+			break;
+	}
+	elog(ERROR, "unexpected idgen request %d", (int) mail->kind);
+}
+
+/* After the commit: what has ended issues no more. */
+static void
+clean_up(const IdgenMailTaken *request, const IdgenAftermath *aftermath)
+{
+	if (aftermath->kill_namespace)
+		idgen_pool_kill(MyDatabaseId, &aftermath->uuid);
+	if (aftermath->kill_incarnation)
+		idgen_pool_kill_incarnation(MyDatabaseId, request->mail.incarnation);
+	idgen_marks_forget_all();
+}
+
+/*
+ * Serve one request.  What another session has locked is tried again while the
+ * requester waits.
+ */
+void
+idgen_operation_serve(const IdgenMailTaken *request)
+{
+	MemoryContext context = CurrentMemoryContext;
+	IdgenAftermath aftermath;
+	IdgenAnswer answer;
+	volatile bool done = false;
+
+	memset(&aftermath, 0, sizeof(aftermath));
+	memset(&answer, 0, sizeof(answer));
+	PG_TRY();
+	{
+		idgen_round_begin(context);
+		carry_out(request, &answer.failure, &aftermath);
+		idgen_round_commit(context);
+		done = true;
+	}
+	PG_CATCH();
+	{
+		char		message[IDGEN_FAILURE_TEXT_MAX];
+
+		idgen_round_abort(context, message, sizeof(message));
+		idgen_failure_set(&answer.failure, IDGEN_FAILURE_UNAVAILABLE, message,
+						  NULL);
+	}
+	PG_END_TRY();
+
+	if (done && answer.failure.kind == IDGEN_FAILURE_NONE)
+		clean_up(request, &aftermath);
+	if (answer.failure.kind == IDGEN_FAILURE_UNAVAILABLE)
+		idgen_mailbox_note(request, &answer.failure);
+	else
+		idgen_mailbox_answer(request, &answer);
+}

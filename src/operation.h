@@ -1,0 +1,15 @@
+/*
+ * operation.h
+ *		What the authority does to namespaces and incarnations, other than
+ *		granting: retire, fence, adopt, end.
+ */
+#ifndef IDGEN_OPERATION_H
+#define IDGEN_OPERATION_H
+
+#include "postgres.h"
+
+#include "mailbox.h"
+
+extern void idgen_operation_serve(const IdgenMailTaken *request);
+
+#endif							/* IDGEN_OPERATION_H */

@@ -1,0 +1,293 @@
+/*
+ * request.c
+ *		Check, post and wait for requests of sessions to the authority.
+ *
+ * What is done here is durable when the call returns, and stays so whatever the
+ * calling transaction does next.
+ *
+ * A token never leaves the session that receives or sends it: the authority
+ * sees its hash.  A token is 128 random bits, so a plain SHA-256 of it can be
+ * neither guessed nor looked up.
+ */
+#include "compat.h"
+
+#include "request.h"
+
+#include "access/xlog.h"
+#include "common/cryptohash.h"
+#include "common/sha2.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "tcop/utility.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/guc.h"
+
+#include "namespace.h"
+#include "shmem.h"
+
+#define TOKEN_BYTES 16
+
+/* --------------------------------------------------------------------
+ * Common
+ * -------------------------------------------------------------------- */
+
+/* A request about a namespace that exists and is committed. */
+static IdgenNamespace *
+begin_request(IdgenMail *mail, IdgenRequestKind kind, const char *name,
+			  const char *function)
+{
+	IdgenNamespace *ns;
+
+	PreventCommandDuringRecovery(function);
+	idgen_namespace_require_preloaded(name, (int) strlen(name));
+	ns = idgen_namespace_get(name, (int) strlen(name));
+	idgen_namespace_require_committed(ns);
+
+	memset(mail, 0, sizeof(*mail));
+	mail->kind = kind;
+	strlcpy(mail->namespace_name, ns->name, NAMEDATALEN);
+	mail->namespace_uuid = ns->authority.uuid;
+	mail->first_worker = -1;
+	mail->last_worker = -1;
+	return ns;
+}
+
+/* The same for one that only its owner may make. */
+static IdgenNamespace *
+begin_owner_request(IdgenMail *mail, IdgenRequestKind kind, const char *name,
+					const char *function)
+{
+	IdgenNamespace *ns = begin_request(mail, kind, name, function);
+
+	idgen_namespace_require_owned(ns);
+	return ns;
+}
+
+/* Wait for the answer; an error if it is a failure. */
+static void
+finish_request(IdgenMail *mail, IdgenAnswer *answer)
+{
+	idgen_mailbox_call(mail, answer);
+	if (answer->failure.kind != IDGEN_FAILURE_NONE)
+		idgen_failure_report(&answer->failure, mail->namespace_name);
+}
+
+/* --------------------------------------------------------------------
+ * Namespaces
+ * -------------------------------------------------------------------- */
+
+/* Retire a namespace; no error if it is retired. */
+void
+idgen_request_retire(const char *name)
+{
+	IdgenMail	mail;
+	IdgenAnswer answer;
+
+	if (begin_owner_request(&mail, IDGEN_REQUEST_RETIRE, name,
+							"idgen_retire_namespace()")->row.retired)
+		return;
+	finish_request(&mail, &answer);
+}
+
+/* An ID given as "above" must be one. */
+static void
+check_above(const IdgenNamespace *ns, int64 above)
+{
+	int64_t		tick;
+	int64_t		worker;
+	int64_t		sequence;
+
+	if (above != 0 &&
+		idgen_layout_decode(&ns->row.layout, above, &tick, &worker,
+							&sequence) != IDGEN_FIT_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg(INT64_FORMAT " is not an ID of namespace \"%s\"", above,
+						ns->name),
+				 errhint("\"above\" is the greatest ID that anybody has seen.")));
+}
+
+/* Fence a namespace; above is an ID, or 0. */
+void
+idgen_request_fence(const char *name, int64 above)
+{
+	IdgenMail	mail;
+	IdgenAnswer answer;
+
+	check_above(begin_owner_request(&mail, IDGEN_REQUEST_FENCE, name,
+									"idgen_fence_namespace()"), above);
+	mail.above = above;
+	finish_request(&mail, &answer);
+}
+
+/* The range an adopted namespace is to use: within its format, no half empty. */
+static void
+check_range(const IdgenNamespace *ns, int64 first, int64 last)
+{
+	int64		count = idgen_layout_worker_count(&ns->row.layout);
+
+	if (first < 0 || last >= count || first > last)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("first_worker and last_worker must be a range within 0 to " INT64_FORMAT,
+						count - 1)));
+	if (strcmp(ns->row.promotion, "split") == 0 && first == last)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("namespace \"%s\" needs at least two workers", ns->name),
+				 errdetail("Its promotion policy is \"split\".")));
+}
+
+/*
+ * Adopt a namespace.  Workers of -1 stay as they are; above is an ID, or 0.
+ */
+void
+idgen_request_adopt(const char *name, int64 above, int32 first_worker,
+					int32 last_worker)
+{
+	IdgenMail	mail;
+	IdgenAnswer answer;
+	IdgenNamespace *ns = begin_owner_request(&mail, IDGEN_REQUEST_ADOPT, name,
+											 "idgen_adopt_namespace()");
+
+	check_above(ns, above);
+	mail.above = above;
+	if (first_worker >= 0 || last_worker >= 0)
+	{
+		mail.first_worker = first_worker >= 0 ? first_worker :
+			ns->row.first_worker;
+		mail.last_worker = last_worker >= 0 ? last_worker : ns->row.last_worker;
+		check_range(ns, mail.first_worker, mail.last_worker);
+	}
+	finish_request(&mail, &answer);
+}
+
+/* --------------------------------------------------------------------
+ * Incarnations
+ * -------------------------------------------------------------------- */
+
+static void
+hash_token(const char *token, uint8 *hash)
+{
+	pg_cryptohash_ctx *context = pg_cryptohash_create(PG_SHA256);
+
+	StaticAssertStmt(IDGEN_TOKEN_HASH_SIZE == PG_SHA256_DIGEST_LENGTH,
+					 "size of a token's hash");
+	if (context == NULL ||
+		pg_cryptohash_init(context) < 0 ||
+		pg_cryptohash_update(context, (const uint8 *) token, strlen(token)) < 0 ||
+		pg_cryptohash_final(context, hash, PG_SHA256_DIGEST_LENGTH) < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not hash a token")));
+	pg_cryptohash_free(context);
+}
+
+static void
+make_token(char *token)
+{
+	uint8		bytes[TOKEN_BYTES];
+
+	if (!pg_strong_random(bytes, sizeof(bytes)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+	for (int i = 0; i < TOKEN_BYTES; i++)
+		snprintf(token + 2 * i, 3, "%02x", bytes[i]);
+}
+
+/* Where this session comes from, for the record. */
+static void
+describe_session(IdgenMail *mail)
+{
+	LOCAL_FCINFO(fcinfo, 0);
+	Datum		address;
+
+	InitFunctionCallInfoData(*fcinfo, NULL, 0, InvalidOid, NULL, NULL);
+	address = inet_client_addr(fcinfo);
+	if (!fcinfo->isnull)
+		strlcpy(mail->address,
+				DatumGetCString(DirectFunctionCall1(inet_out, address)),
+				IDGEN_ADDRESS_MAX);
+	strlcpy(mail->application, application_name ? application_name : "",
+			NAMEDATALEN);
+}
+
+/*
+ * Activate an external incarnation of a namespace.  token has room for
+ * IDGEN_TOKEN_SIZE.
+ */
+void
+idgen_request_activate(const char *name, IdgenAnswer *answer, char *token)
+{
+	IdgenMail	mail;
+
+	(void) begin_request(&mail, IDGEN_REQUEST_ACTIVATE, name, "idgen_activate()");
+	make_token(token);
+	hash_token(token, mail.token_hash);
+	describe_session(&mail);
+	finish_request(&mail, answer);
+}
+
+/* The next grant of an external incarnation. */
+void
+idgen_request_acquire(const char *name, const IdgenClaim *claim,
+					  IdgenAnswer *answer)
+{
+	IdgenMail	mail;
+	IdgenNamespace *ns = begin_request(&mail, IDGEN_REQUEST_ACQUIRE, name,
+									   "idgen_acquire_grant()");
+
+	if (claim->length_ms > ns->row.layout.horizon_ms)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("length must not exceed the horizon of namespace \"%s\"",
+						ns->name)));
+	mail.incarnation = claim->incarnation;
+	mail.request_id = claim->request_id;
+	mail.after_grant = claim->after_grant;
+	mail.length_ms = claim->length_ms;
+	hash_token(claim->token, mail.token_hash);
+	finish_request(&mail, answer);
+}
+
+/* A request about an incarnation, whose namespace the authority finds out. */
+static void
+begin_incarnation_request(IdgenMail *mail, IdgenRequestKind kind,
+						  int64 incarnation, const char *function)
+{
+	PreventCommandDuringRecovery(function);
+	if (idgen_shared == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("idgen is not preloaded")));
+	memset(mail, 0, sizeof(*mail));
+	mail->kind = kind;
+	mail->incarnation = incarnation;
+}
+
+/* The holder ends its incarnation. */
+void
+idgen_request_deactivate(int64 incarnation, const char *token)
+{
+	IdgenMail	mail;
+	IdgenAnswer answer;
+
+	begin_incarnation_request(&mail, IDGEN_REQUEST_DEACTIVATE, incarnation,
+							  "idgen_deactivate()");
+	hash_token(token, mail.token_hash);
+	finish_request(&mail, &answer);
+}
+
+/* The owner of a namespace ends an incarnation. */
+void
+idgen_request_end(int64 incarnation)
+{
+	IdgenMail	mail;
+	IdgenAnswer answer;
+
+	begin_incarnation_request(&mail, IDGEN_REQUEST_END, incarnation,
+							  "idgen_end_incarnation()");
+	finish_request(&mail, &answer);
+}

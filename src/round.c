@@ -1,0 +1,1065 @@
+/*
+ * round.c
+ *		Decide, lock, write, commit, flush, publish.
+ *
+ * Why an ID is never repeated, as far as this file goes:
+ *
+ * 1. A grant is decided by src/core/grant.c from the worker's mark.  The mark
+ *	  and the namespace's authority row are locked, and the new mark is written
+ *	  with the grant in one transaction, "where the mark is still what it was".
+ * 2. That transaction commits with synchronous_commit = local, pinned, so it
+ *	  is flushed to disk before CommitTransactionCommand returns, and never
+ *	  waits for a standby.
+ * 3. Only then is the grant published: to shared memory, into the slot of the
+ *	  incarnation it was decided for, compared by tenure under the slot's lock;
+ *	  or as the answer to an external generator.
+ *
+ * A crash before 2 leaves nothing; between 2 and 3 a gap: the mark says that
+ * the interval is gone.  An external generator whose answer was lost asks again
+ * with the same request id.  An error between 2 and 3 is a gap as well; the next
+ * round continues from the mark.
+ *
+ * A round waits for nothing: rows that another session has locked are left out
+ * and tried again, with their namespace.  If a round fails, it is repeated
+ * namespace by namespace, so that one that is damaged delays no other.
+ */
+#include "compat.h"
+
+#include "round.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "clock.h"
+#include "fence.h"
+#include "identity.h"
+#include "marks.h"
+#include "settings.h"
+#include "shmem.h"
+#include "tables.h"
+
+#define DAMAGED_HINT \
+	"Find out who changed the tables of idgen; then call idgen_fence_namespace()."
+#define LOCKED_HINT \
+	"Retry; if it goes on, look in pg_locks for who holds it."
+
+/* A grant on its way from decision to publication. */
+typedef struct IdgenItem
+{
+	int			job;
+	int			slot;			/* of a local cursor; -1 for external ones */
+	uint64		tenure;			/* of a cursor that lives; 0 = a fresh one */
+	int			request;		/* of an external one; -1 for local ones */
+	IdgenGrantRow row;
+	IdgenHolder holder;
+} IdgenItem;
+
+/* Incarnations of earlier shared memory have been ended. */
+static bool strangers_ended = false;
+
+/* The last complaint logged, so as not to repeat it for ever. */
+static char last_complaint[IDGEN_FAILURE_TEXT_MAX];
+
+/* --------------------------------------------------------------------
+ * Small things
+ * -------------------------------------------------------------------- */
+
+static bool
+same_uuid(const pg_uuid_t *a, const pg_uuid_t *b)
+{
+	return memcmp(a->data, b->data, UUID_LEN) == 0;
+}
+
+/* The usual length of a grant, in ticks. */
+int64
+idgen_round_length(const IdgenNamespace *ns)
+{
+	return idgen_layout_ticks_ceil(&ns->row.layout, ns->row.grant_interval_ms);
+}
+
+/* The horizon in ticks. */
+int64
+idgen_round_horizon(const IdgenNamespace *ns)
+{
+	return idgen_layout_ticks_ceil(&ns->row.layout, ns->row.layout.horizon_ms);
+}
+
+/* Does this request ask for a grant of an external generator? */
+bool
+idgen_round_grants_to(const IdgenMailTaken *request)
+{
+	return request->mail.kind == IDGEN_REQUEST_ACTIVATE ||
+		request->mail.kind == IDGEN_REQUEST_ACQUIRE;
+}
+
+/* The job of a namespace, made if need be; round->jobs has room. */
+IdgenJob *
+idgen_round_job(IdgenRound *round, const char *name, const pg_uuid_t *uuid)
+{
+	IdgenJob   *job;
+
+	for (int i = 0; i < round->job_count; i++)
+		if (same_uuid(&round->jobs[i].uuid, uuid))
+			return &round->jobs[i];
+	job = &round->jobs[round->job_count++];
+	memset(job, 0, sizeof(*job));
+	strlcpy(job->name, name, NAMEDATALEN);
+	job->uuid = *uuid;
+	job->cursors_seen = -1;
+	return job;
+}
+
+/*
+ * Set a job's failure.  "retry" means that it may pass by itself: waiters are
+ * told the reason, but go on waiting.
+ */
+static void
+fail(IdgenJob *job, IdgenFailureKind kind, const char *detail, const char *hint,
+	 bool retry)
+{
+	if (kind <= job->failure.kind)
+		return;
+	idgen_failure_set(&job->failure, kind, detail, hint);
+	job->retry = retry;
+}
+
+/* A failure that ends at a tick of the clock. */
+static void
+set_until(IdgenFailure *failure, IdgenFailureKind kind,
+		  const IdgenNamespace *ns, int64 retry_at)
+{
+	idgen_failure_set(failure, kind, NULL, NULL);
+	(void) idgen_layout_unix_ms(&ns->row.layout, Max(retry_at, 0),
+								&failure->until_ms);
+}
+
+/*
+ * The tick below which no worker of a namespace is granted anything: its floor,
+ * and, for one that was never granted from, the end of what dropped databases
+ * and extensions issued.
+ */
+static int64
+effective_floor(const IdgenJob *job)
+{
+	int64		until_ms = (int64)
+		pg_atomic_read_u64(&idgen_shared->dropped_until_ms);
+
+	if (until_ms == 0 || job->marks->count > 0)
+		return job->marks->floor;
+	return Max(job->marks->floor,
+			   idgen_layout_tick_at(&job->ns->row.layout, until_ms - 1) + 1);
+}
+
+/* --------------------------------------------------------------------
+ * Opening a namespace
+ * -------------------------------------------------------------------- */
+
+/* Read the marks, or see that those in memory still are the tables'. */
+static bool
+bring_marks(IdgenJob *job)
+{
+	IdgenMarks *marks = job->marks;
+
+	if (marks->loaded && marks->tables_version != idgen_tables_version)
+	{
+		uint64		fingerprint = idgen_tables_fingerprint();
+
+		marks->loaded = fingerprint == marks->fingerprint;
+		marks->tables_version = idgen_tables_version;
+	}
+	if (marks->loaded)
+		return true;
+
+	marks->tables_version = idgen_tables_version;
+	marks->fingerprint = idgen_tables_fingerprint();
+	switch (idgen_tables_load_marks(job->name, marks))
+	{
+		case IDGEN_LOAD_OK:
+			return true;
+		case IDGEN_LOAD_NO_IDENTITY:
+			fail(job, IDGEN_FAILURE_COPIED,
+				 "Its identity is missing, as after a restore of its marks.",
+				 NULL, false);
+			return false;
+		case IDGEN_LOAD_DAMAGED:
+			fail(job, IDGEN_FAILURE_UNAVAILABLE,
+				 "Its high-water marks were changed from outside: they do not add up to what was granted.",
+				 DAMAGED_HINT, false);
+			return false;
+	}
+	return false;
+}
+
+/*
+ * See that a namespace may be granted from.  False with the reason in
+ * job->failure; NONE if the requester is to look again.
+ */
+static bool
+open_namespace(IdgenJob *job)
+{
+	IdgenNamespace *ns = idgen_namespace_find(job->name);
+
+	if (ns == NULL)
+		fail(job, IDGEN_FAILURE_UNDEFINED, NULL, NULL, false);
+	else if (ns->row.retired || !ns->row.issuing)
+		fail(job, IDGEN_FAILURE_RETIRED, NULL, NULL, false);
+	else if (!ns->has_identity)
+		fail(job, IDGEN_FAILURE_COPIED,
+			 "Its identity is missing, as after a restore of its marks.", NULL,
+			 false);
+	else if (!same_uuid(&ns->authority.uuid, &job->uuid))
+		fail(job, IDGEN_FAILURE_UNDEFINED,
+			 "It was dropped and created again, or taken over, meanwhile.",
+			 "Retry.", false);
+	if (job->failure.kind != IDGEN_FAILURE_NONE)
+		return false;
+
+	job->marks = idgen_marks_get(&job->uuid);
+	if (!job->marks->verified)
+	{
+		IdgenFailure failure;
+
+		switch (idgen_fence_verify(ns, &failure))
+		{
+			case IDGEN_CUSTODY_OURS:
+				job->marks->verified = true;
+				break;
+			case IDGEN_CUSTODY_CHANGED:
+				/* whoever asked finds the new uuid */
+				job->changed = true;
+				return false;
+			case IDGEN_CUSTODY_REFUSED:
+				fail(job, failure.kind, failure.detail, NULL, false);
+				return false;
+		}
+	}
+	if (!bring_marks(job))
+		return false;
+	job->ns = ns;
+	job->now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
+	return true;
+}
+
+/* --------------------------------------------------------------------
+ * Deciding
+ * -------------------------------------------------------------------- */
+
+static IdgenGrantVerdict
+decide(const IdgenJob *job, int64 high_water, int64 eligible, int64 length,
+	   IdgenGrant *grant, int64 *retry_at)
+{
+	const IdgenLayout *layout = &job->ns->row.layout;
+	IdgenGrantFacts facts = {
+		.now = job->now,
+		.eligible = eligible,
+		.high_water = Max(high_water, effective_floor(job)),
+		.length = length,
+		.horizon = idgen_round_horizon(job->ns)
+	};
+
+	return idgen_grant_decide(&facts, idgen_layout_tick_count(layout), grant,
+							  retry_at);
+}
+
+static IdgenItem *
+add_item(IdgenRound *round, IdgenJob *job, int32 worker, const IdgenMark *mark,
+		 const IdgenGrant *grant)
+{
+	IdgenItem  *item = &round->items[round->item_count++];
+
+	Assert(round->item_count <= round->item_max);
+	memset(item, 0, sizeof(*item));
+	item->job = (int) (job - round->jobs);
+	item->slot = -1;
+	item->request = -1;
+	item->row.namespace_name = job->name;
+	item->row.marks = job->marks;
+	item->row.worker = worker;
+	item->row.mark = mark;
+	item->row.grant_id = idgen_identity_make_number();
+	item->row.grant = *grant;
+	item->row.now = job->now;
+	return item;
+}
+
+/* Has this round decided a grant for a worker already? */
+static bool
+decided_for(const IdgenRound *round, const IdgenJob *job, int32 worker)
+{
+	for (int i = 0; i < round->item_count; i++)
+		if (&round->jobs[round->items[i].job] == job &&
+			round->items[i].row.worker == worker)
+			return true;
+	return false;
+}
+
+/* --- a worker for a fresh incarnation */
+
+/* Insert a number into an ascending array, unless it is there. */
+static size_t
+insert_sorted(int64 *numbers, size_t count, int64 number)
+{
+	size_t		at = count;
+
+	while (at > 0 && numbers[at - 1] > number)
+		at--;
+	if (at > 0 && numbers[at - 1] == number)
+		return count;
+	memmove(&numbers[at + 1], &numbers[at], (count - at) * sizeof(int64));
+	numbers[at] = number;
+	return count + 1;
+}
+
+/* Add the workers that cursors of this server hold, or this round gave away. */
+static size_t
+add_held(const IdgenRound *round, const IdgenJob *job, int64 *workers, size_t count)
+{
+	for (int i = 0; i < round->survey_count; i++)
+		if (same_uuid(&round->surveys[i].namespace_uuid, &job->uuid))
+			count = insert_sorted(workers, count, round->surveys[i].worker);
+	for (int i = 0; i < round->item_count; i++)
+		if (&round->jobs[round->items[i].job] == job)
+			count = insert_sorted(workers, count, round->items[i].row.worker);
+	return count;
+}
+
+static IdgenWorkerRange
+worker_range(const IdgenNamespace *ns)
+{
+	return (IdgenWorkerRange)
+	{
+		.first = ns->row.first_worker,
+			.last = ns->row.last_worker,
+			.modulus = ns->authority.split_modulus,
+			.remainder = ns->authority.split_remainder
+	};
+}
+
+/*
+ * Choose a worker for a fresh incarnation: any free one, else the one whose
+ * reservation ends first.  False if there is none at all.
+ */
+static bool
+choose_worker(const IdgenRound *round, const IdgenJob *job, int32 *worker)
+{
+	IdgenWorkerRange range = worker_range(job->ns);
+	size_t		room = job->marks->count + round->survey_count +
+		round->item_count + 1;
+	int64	   *busy = palloc(room * sizeof(int64));
+	int64	   *reserved;
+	size_t		count;
+	int64		chosen;
+
+	reserved = idgen_marks_reserved(job->marks, job->now, &count);
+	memcpy(busy, reserved, count * sizeof(int64));
+	count = add_held(round, job, busy, count);
+	chosen = idgen_worker_choose(&range, busy, count,
+								 (uint64) idgen_identity_make_number());
+	if (chosen < 0)
+	{
+		count = add_held(round, job, busy, 0);
+		return idgen_marks_earliest(job->marks, &range, busy, count, worker);
+	}
+	*worker = (int32) chosen;
+	return true;
+}
+
+/*
+ * No worker can be granted before retry_at.  Behind a fence what counts is when
+ * the first ID can be issued, which is when the floor is reached.
+ */
+static void
+set_beyond_horizon(IdgenFailure *failure, const IdgenJob *job, int64 retry_at)
+{
+	int64		floor = effective_floor(job);
+
+	if (floor > job->now)
+		set_until(failure, IDGEN_FAILURE_NOT_YET, job->ns, floor);
+	else
+		set_until(failure, IDGEN_FAILURE_NO_WORKER, job->ns, retry_at);
+}
+
+/* --- cursors of this server */
+
+/* Is this cursor due for more?  An unreadable one is looked at next time. */
+static bool
+cursor_due(const IdgenJob *job, const IdgenCursorSurvey *survey)
+{
+	int64		length = idgen_round_length(job->ns);
+
+	/* those due within the next quarter of an interval come along */
+	return survey->readable &&
+		job->now + length / 4 >= idgen_grant_due_at(survey->granted_end, length,
+													idgen_round_horizon(job->ns),
+													job->ns->run_ahead);
+}
+
+/* Grant more to a cursor that lives. */
+static void
+extend_cursor(IdgenRound *round, IdgenJob *job, const IdgenCursorSurvey *survey)
+{
+	const IdgenMark *mark = idgen_marks_find(job->marks, survey->worker);
+	IdgenGrant	grant;
+	int64		retry_at;
+	IdgenItem  *item;
+
+	if (mark == NULL || mark->incarnation != survey->incarnation)
+	{
+		/* the worker was given to somebody else; that cursor is over */
+		idgen_pool_kill_slot(survey->slot, survey->tenure);
+		return;
+	}
+	switch (decide(job, mark->high_water, job->now, idgen_round_length(job->ns),
+				   &grant, &retry_at))
+	{
+		case IDGEN_GRANT_OK:
+			break;
+		case IDGEN_GRANT_BEYOND_HORIZON:
+			return;				/* it has all it can have */
+		case IDGEN_GRANT_FIELD_EXHAUSTED:
+			if (job->now >= idgen_layout_tick_count(&job->ns->row.layout))
+				fail(job, IDGEN_FAILURE_EXHAUSTED, NULL, NULL, false);
+			return;
+		case IDGEN_GRANT_BAD_REQUEST:
+			elog(ERROR, "idgen could not decide a grant");
+	}
+	item = add_item(round, job, survey->worker, mark, &grant);
+	item->slot = survey->slot;
+	item->tenure = survey->tenure;
+	item->row.incarnation = survey->incarnation;
+}
+
+/*
+ * The earliest tick of a fresh incarnation.  Where one cursor is all there is,
+ * IDs promise to be in real-time order, also after the previous cursor, which
+ * may have been ahead of the clock by run_ahead.
+ */
+static int64
+eligible_tick(const IdgenJob *job)
+{
+	return idgen_max_workers_per_namespace > 1 ? job->now :
+		job->now + job->ns->run_ahead;
+}
+
+/* Open a cursor: a fresh incarnation with its first grant. */
+static void
+open_cursor(IdgenRound *round, IdgenJob *job, bool first)
+{
+	const IdgenMark *mark;
+	IdgenGrant	grant;
+	int64		retry_at;
+	int32		worker;
+	IdgenItem  *item;
+	int			slot;
+
+	if (!choose_worker(round, job, &worker))
+	{
+		if (first)
+			fail(job, IDGEN_FAILURE_NO_WORKER, NULL, NULL, false);
+		return;
+	}
+	mark = idgen_marks_find(job->marks, worker);
+	switch (decide(job, mark ? mark->high_water : 0, eligible_tick(job),
+				   idgen_round_length(job->ns), &grant, &retry_at))
+	{
+		case IDGEN_GRANT_OK:
+			break;
+		case IDGEN_GRANT_BEYOND_HORIZON:
+			if (first && job->failure.kind == IDGEN_FAILURE_NONE)
+				set_beyond_horizon(&job->failure, job, retry_at);
+			return;
+		case IDGEN_GRANT_FIELD_EXHAUSTED:
+			if (first)
+				fail(job, IDGEN_FAILURE_EXHAUSTED, NULL, NULL, false);
+			return;
+		case IDGEN_GRANT_BAD_REQUEST:
+			elog(ERROR, "idgen could not decide a grant");
+	}
+	slot = idgen_pool_reserve(MyDatabaseId, &job->uuid, job->name);
+	if (slot < 0)
+	{
+		if (first)
+			fail(job, IDGEN_FAILURE_UNAVAILABLE,
+				 "All idgen cursors of this server are in use.",
+				 "Raise \"idgen.max_cursors\", which needs a restart, or lower \"idgen.max_workers_per_namespace\".",
+				 true);
+		return;
+	}
+	item = add_item(round, job, worker, mark, &grant);
+	item->slot = slot;
+	item->row.fresh = true;
+	item->row.incarnation = idgen_identity_make_number();
+}
+
+/* Decide everything for the cursors of one namespace. */
+static void
+decide_cursors(IdgenRound *round, IdgenJob *job)
+{
+	int			cursor_count = 0;
+
+	for (int i = 0; i < round->survey_count; i++)
+	{
+		IdgenCursorSurvey *survey = &round->surveys[i];
+
+		if (!same_uuid(&survey->namespace_uuid, &job->uuid))
+			continue;
+		cursor_count++;
+		if (cursor_due(job, survey))
+			extend_cursor(round, job, survey);
+	}
+	if (cursor_count == 0)
+	{
+		if (job->cursor_wanted)
+			open_cursor(round, job, true);
+	}
+	else if (cursor_count <= job->cursors_seen &&
+			 cursor_count < idgen_max_workers_per_namespace)
+		open_cursor(round, job, false);
+}
+
+/* --- external generators */
+
+static void
+reject(IdgenAnswer *answer, const char *detail, const char *hint)
+{
+	idgen_failure_set(&answer->failure, IDGEN_FAILURE_REJECTED, detail, hint);
+}
+
+/* May a role have external incarnations of a namespace? */
+static bool
+may_acquire(const IdgenNamespace *ns, Oid role)
+{
+	return idgen_namespace_owned(ns, role) ||
+		idgen_tables_privileged(ns->name, IDGEN_PRIVILEGE_ACQUIRE, role);
+}
+
+/*
+ * Is there a worker left for one more external incarnation of this role?  The
+ * server keeps some for itself, and one role has at most half of the rest.
+ */
+static bool
+external_worker_left(const IdgenRound *round, const IdgenJob *job,
+					 const char *role, IdgenAnswer *answer)
+{
+	IdgenWorkerRange range = worker_range(job->ns);
+	int64		all_max = idgen_external_workers_max(idgen_worker_range_size(&range),
+													 idgen_max_workers_per_namespace);
+	int64		role_max = Max(all_max / 2, 1);
+	int64		all;
+	int64		of_role;
+
+	idgen_tables_live_externals(job->name, job->now, role, &all, &of_role);
+	for (int i = 0; i < round->item_count; i++)
+	{
+		const IdgenItem *item = &round->items[i];
+
+		if (&round->jobs[item->job] != job || item->row.holder == NULL)
+			continue;
+		all++;
+		if (strcmp(item->row.holder->role, role) == 0)
+			of_role++;
+	}
+	if (all < all_max && of_role < role_max)
+		return true;
+	idgen_failure_set(&answer->failure, IDGEN_FAILURE_NO_WORKER,
+					  all >= all_max ?
+					  "All workers for external generators have unexpired grants." :
+					  "One role may hold half of the workers for external generators, and this role does.",
+					  "Deactivate incarnations no longer used, or retry when their grants have ended.");
+	return false;
+}
+
+/* Activate an external incarnation. */
+static void
+decide_activation(IdgenRound *round, IdgenJob *job, int request)
+{
+	const IdgenMailTaken *taken = &round->requests[request];
+	IdgenAnswer *answer = &round->answers[request];
+	const char *role = GetUserNameFromId(taken->role, true);
+	const IdgenMark *mark;
+	IdgenGrant	grant;
+	int64		retry_at;
+	int32		worker;
+	IdgenItem  *item;
+
+	if (role == NULL || !may_acquire(job->ns, taken->role))
+	{
+		idgen_failure_set(&answer->failure, IDGEN_FAILURE_FORBIDDEN,
+						  "Activation needs the privilege \"acquire\".",
+						  "Its owner can give it with idgen_allow().");
+		return;
+	}
+	if (!external_worker_left(round, job, role, answer))
+		return;
+	if (!choose_worker(round, job, &worker))
+	{
+		idgen_failure_set(&answer->failure, IDGEN_FAILURE_NO_WORKER, NULL, NULL);
+		return;
+	}
+	mark = idgen_marks_find(job->marks, worker);
+	switch (decide(job, mark ? mark->high_water : 0, job->now,
+				   idgen_round_length(job->ns), &grant, &retry_at))
+	{
+		case IDGEN_GRANT_OK:
+			break;
+		case IDGEN_GRANT_BEYOND_HORIZON:
+			set_beyond_horizon(&answer->failure, job, retry_at);
+			return;
+		case IDGEN_GRANT_FIELD_EXHAUSTED:
+			idgen_failure_set(&answer->failure, IDGEN_FAILURE_EXHAUSTED, NULL,
+							  NULL);
+			return;
+		case IDGEN_GRANT_BAD_REQUEST:
+			elog(ERROR, "idgen could not decide a grant");
+	}
+	item = add_item(round, job, worker, mark, &grant);
+	item->request = request;
+	item->row.fresh = true;
+	item->row.incarnation = idgen_identity_make_number();
+	strlcpy(item->holder.role, role, NAMEDATALEN);
+	item->holder.mail = &taken->mail;
+	item->row.holder = &item->holder;
+}
+
+/*
+ * Is this the incarnation's holder?  The answer is the same for an unknown
+ * incarnation, a wrong token and another role: it tells nothing.
+ */
+static bool
+is_holder(const IdgenMailTaken *taken, const IdgenJob *job,
+		  IdgenIncarnationRow *row)
+{
+	const char *role = GetUserNameFromId(taken->role, true);
+	uint8		difference = 0;
+
+	if (!idgen_tables_read_incarnation(taken->mail.incarnation, row))
+		return false;
+	for (int i = 0; i < IDGEN_TOKEN_HASH_SIZE; i++)
+		difference |= row->token_hash[i] ^ taken->mail.token_hash[i];
+	return difference == 0 && row->external && role != NULL &&
+		strcmp(row->role, role) == 0 &&
+		strcmp(row->namespace_name, job->name) == 0;
+}
+
+/* Fill in a grant as an answer. */
+static void
+set_granted(IdgenAnswer *answer, const IdgenNamespace *ns, int32 worker,
+			int64 incarnation, int64 grant_id, const IdgenGrant *grant)
+{
+	idgen_failure_set(&answer->failure, IDGEN_FAILURE_NONE, NULL, NULL);
+	answer->worker = worker;
+	answer->incarnation = incarnation;
+	answer->grant_id = grant_id;
+	answer->start_ms = grant->start * ns->row.layout.tick_ms;
+	answer->end_ms = grant->end * ns->row.layout.tick_ms;
+}
+
+/* A new grant for an incarnation in good standing. */
+static void
+decide_next(IdgenRound *round, IdgenJob *job, int request,
+			const IdgenIncarnationRow *row)
+{
+	const IdgenMail *mail = &round->requests[request].mail;
+	IdgenAnswer *answer = &round->answers[request];
+	const IdgenMark *mark = idgen_marks_find(job->marks, row->worker);
+	int64		length = mail->length_ms == 0 ? idgen_round_length(job->ns) :
+		idgen_layout_ticks_ceil(&job->ns->row.layout, mail->length_ms);
+	IdgenGrant	grant;
+	int64		retry_at;
+	IdgenItem  *item;
+
+	if (decided_for(round, job, row->worker))
+	{
+		/* two requests of one incarnation at a time: judge the second after
+		 * the first, in the next round */
+		idgen_failure_set(&answer->failure, IDGEN_FAILURE_AGAIN, NULL, NULL);
+		return;
+	}
+	switch (decide(job, mark->high_water, job->now, length, &grant, &retry_at))
+	{
+		case IDGEN_GRANT_OK:
+			break;
+		case IDGEN_GRANT_BEYOND_HORIZON:
+			set_until(&answer->failure, IDGEN_FAILURE_NOT_YET, job->ns, retry_at);
+			strlcpy(answer->failure.detail,
+					"The incarnation is granted up to the horizon.",
+					IDGEN_FAILURE_TEXT_MAX);
+			return;
+		case IDGEN_GRANT_FIELD_EXHAUSTED:
+			idgen_failure_set(&answer->failure, IDGEN_FAILURE_EXHAUSTED, NULL,
+							  NULL);
+			return;
+		case IDGEN_GRANT_BAD_REQUEST:
+			elog(ERROR, "idgen could not decide a grant");
+	}
+	item = add_item(round, job, row->worker, mark, &grant);
+	item->request = request;
+	item->row.incarnation = mail->incarnation;
+	item->row.request_id = &mail->request_id;
+}
+
+/* The next grant of an external incarnation. */
+static void
+decide_acquisition(IdgenRound *round, IdgenJob *job, int request)
+{
+	const IdgenMailTaken *taken = &round->requests[request];
+	const IdgenMail *mail = &taken->mail;
+	IdgenAnswer *answer = &round->answers[request];
+	IdgenIncarnationRow row;
+	IdgenLastGrant last;
+	IdgenChainFacts facts;
+	const IdgenMark *mark;
+
+	if (!is_holder(taken, job, &row))
+	{
+		reject(answer, "It is unknown, or the token is not its token, or another role activated it.",
+			   "Activate a fresh incarnation with idgen_activate().");
+		return;
+	}
+	if (!row.active)
+	{
+		reject(answer, "It has ended.",
+			   "Activate a fresh incarnation with idgen_activate().");
+		return;
+	}
+
+	memset(&last, 0, sizeof(last));
+	mark = idgen_marks_find(job->marks, row.worker);
+	facts.holds_worker = mark != NULL && mark->incarnation == mail->incarnation &&
+		idgen_tables_last_grant(job->name, row.worker, &last) &&
+		last.incarnation == mail->incarnation;
+	facts.is_last_request = last.has_request &&
+		same_uuid(&last.request_id, &mail->request_id);
+	facts.after_grant = mail->after_grant;
+	facts.last_grant = last.grant_id;
+	facts.is_recorded = facts.holds_worker && !facts.is_last_request &&
+		facts.after_grant != facts.last_grant &&
+		idgen_tables_request_recorded(job->name, row.worker, mail->incarnation,
+									  &mail->request_id);
+
+	switch (idgen_chain_judge(&facts))
+	{
+		case IDGEN_CHAIN_NEXT:
+			decide_next(round, job, request, &row);
+			break;
+		case IDGEN_CHAIN_REPEATED:
+			set_granted(answer, job->ns, row.worker, mail->incarnation,
+						last.grant_id, &last.grant);
+			break;
+		case IDGEN_CHAIN_STALE:
+			reject(answer, "This request was answered before, and a later one since.",
+				   "Use a new request id for a new grant.");
+			break;
+		case IDGEN_CHAIN_FORKED:
+			idgen_tables_end_incarnation(mail->incarnation);
+			reject(answer, "The request does not follow its last grant: two processes use the same incarnation. It has been ended.",
+				   "Each process activates an incarnation of its own with idgen_activate().");
+			break;
+		case IDGEN_CHAIN_TAKEN:
+			reject(answer, "Its grants ended, and its worker was given to another incarnation.",
+				   "Activate a fresh incarnation with idgen_activate().");
+			break;
+	}
+}
+
+/* Decide what external generators ask of one namespace. */
+static void
+decide_externals(IdgenRound *round, IdgenJob *job)
+{
+	for (int i = 0; i < round->request_count; i++)
+	{
+		const IdgenMail *mail = &round->requests[i].mail;
+
+		if (!idgen_round_grants_to(&round->requests[i]) ||
+			!same_uuid(&mail->namespace_uuid, &job->uuid))
+			continue;
+		memset(&round->answers[i], 0, sizeof(IdgenAnswer));
+		if (mail->kind == IDGEN_REQUEST_ACTIVATE)
+			decide_activation(round, job, i);
+		else
+			decide_acquisition(round, job, i);
+	}
+}
+
+/* --------------------------------------------------------------------
+ * Locking
+ * -------------------------------------------------------------------- */
+
+/*
+ * Lock the rows to be written, without waiting.  A namespace of which some
+ * cannot be locked drops out of the round; its marks are read anew next time,
+ * since the row may have been not locked but changed.
+ */
+static void
+lock_rows(IdgenRound *round)
+{
+	int			count = 0;
+	int			kept = 0;
+	IdgenMarks **marks = palloc((round->job_count + 1) * sizeof(IdgenMarks *));
+	int		   *jobs = palloc((round->job_count + 1) * sizeof(int));
+	ItemPointerData *tids = palloc((round->item_count + 1) *
+								   sizeof(ItemPointerData));
+	int		   *items = palloc((round->item_count + 1) * sizeof(int));
+	bool	   *locked;
+
+	for (int i = 0; i < round->job_count; i++)
+		for (int j = 0; j < round->item_count; j++)
+			if (round->items[j].job == i)
+			{
+				marks[count] = round->jobs[i].marks;
+				jobs[count++] = i;
+				break;
+			}
+	locked = idgen_tables_lock_authorities(marks, count);
+	for (int i = 0; i < count; i++)
+		round->jobs[jobs[i]].dropped_out = !locked[i];
+
+	count = 0;
+	for (int i = 0; i < round->item_count; i++)
+		if (round->items[i].row.mark != NULL)
+		{
+			tids[count] = round->items[i].row.mark->tid;
+			items[count++] = i;
+		}
+	locked = idgen_tables_lock_marks(tids, count);
+	for (int i = 0; i < count; i++)
+		if (!locked[i])
+			round->jobs[round->items[items[i]].job].dropped_out = true;
+
+	for (int i = 0; i < round->item_count; i++)
+	{
+		IdgenItem  *item = &round->items[i];
+		IdgenJob   *job = &round->jobs[item->job];
+
+		if (!job->dropped_out)
+		{
+			round->items[kept] = *item;
+			if (item->row.holder != NULL)
+				round->items[kept].row.holder = &round->items[kept].holder;
+			kept++;
+			continue;
+		}
+		job->ns = NULL;
+		job->marks->loaded = false;
+		fail(job, IDGEN_FAILURE_UNAVAILABLE,
+			 "Another session has locked its high-water marks.", LOCKED_HINT, true);
+		if (item->slot >= 0 && item->tenure == 0)
+			idgen_pool_unreserve(item->slot);
+	}
+	round->item_count = kept;
+}
+
+/* --------------------------------------------------------------------
+ * Transactions
+ * -------------------------------------------------------------------- */
+
+/* Begin a transaction of the worker; memory stays in "context". */
+void
+idgen_round_begin(MemoryContext context)
+{
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	SPI_connect();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	MemoryContextSwitchTo(context);
+}
+
+/*
+ * Commit.  With synchronous_commit = local a transaction that wrote is flushed
+ * when CommitTransactionCommand returns; the explicit flush costs nothing then,
+ * and holds if somebody ever weakens the former.
+ */
+void
+idgen_round_commit(MemoryContext context)
+{
+	SPI_finish();
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	XLogFlush(XactLastCommitEnd);
+	MemoryContextSwitchTo(context);
+}
+
+/*
+ * Recover from an error, in a PG_CATCH block; its message is copied.  The marks
+ * in memory may be ahead of the tables now, so they are read anew.
+ */
+void
+idgen_round_abort(MemoryContext context, char *message, Size message_size)
+{
+	ErrorData  *error;
+
+	MemoryContextSwitchTo(context);
+	error = CopyErrorData();
+	FlushErrorState();
+	AbortCurrentTransaction();
+	MemoryContextSwitchTo(context);
+	idgen_marks_forget_all();
+	idgen_pool_release_reserved(MyDatabaseId);
+	strlcpy(message, error->message, message_size);
+	FreeErrorData(error);
+}
+
+/* --------------------------------------------------------------------
+ * The round
+ * -------------------------------------------------------------------- */
+
+/* Publish what is durable now. */
+static void
+publish(IdgenRound *round)
+{
+	for (int i = 0; i < round->job_count; i++)
+		if (round->jobs[i].changed)
+			idgen_pool_kill(MyDatabaseId, &round->jobs[i].uuid);
+
+	for (int i = 0; i < round->item_count; i++)
+	{
+		IdgenItem  *item = &round->items[i];
+		IdgenGrantRow *row = &item->row;
+		IdgenJob   *job = &round->jobs[item->job];
+
+		if (item->request >= 0)
+			set_granted(&round->answers[item->request], job->ns, row->worker,
+						row->incarnation, row->grant_id, &row->grant);
+		else if (row->fresh)
+			idgen_pool_activate(item->slot, MyDatabaseId, &job->uuid,
+								&job->ns->row.layout, row->worker,
+								row->incarnation, &row->grant);
+		else
+			(void) idgen_pool_publish(item->slot, item->tenure, &row->grant,
+									  job->now);
+	}
+}
+
+/* Decide and write a round, in a transaction. */
+static void
+decide_and_write(IdgenRound *round)
+{
+	IdgenGrantRow *rows;
+
+	if (!strangers_ended)
+		idgen_tables_end_strangers(&idgen_shared->boot);
+	for (int i = 0; i < round->job_count; i++)
+	{
+		if (!open_namespace(&round->jobs[i]))
+			continue;
+		decide_cursors(round, &round->jobs[i]);
+		decide_externals(round, &round->jobs[i]);
+	}
+	lock_rows(round);
+	rows = palloc((round->item_count + 1) * sizeof(IdgenGrantRow));
+	for (int i = 0; i < round->item_count; i++)
+		rows[i] = round->items[i].row;
+	idgen_tables_write_grants(rows, round->item_count, &idgen_shared->boot);
+}
+
+/* Carry a round out; raises if it could not. */
+static void
+carry_out(IdgenRound *round)
+{
+	MemoryContext context = CurrentMemoryContext;
+	IdgenFailure failure;
+	bool		open;
+
+	idgen_round_begin(context);
+	open = idgen_tables_open(&failure);
+	if (open)
+		decide_and_write(round);
+	else
+		for (int i = 0; i < round->job_count; i++)
+			fail(&round->jobs[i], failure.kind, failure.detail, failure.hint,
+				 failure.kind == IDGEN_FAILURE_UNAVAILABLE);
+	idgen_round_commit(context);
+	strangers_ended |= open;
+	publish(round);
+}
+
+/*
+ * Carry out a round.  False if it failed; then *message says why, and nothing
+ * of it is in the tables or in shared memory.
+ */
+static bool
+try_round(IdgenRound *round, char *message, Size message_size)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile bool done = false;
+
+	PG_TRY();
+	{
+		carry_out(round);
+		done = true;
+	}
+	PG_CATCH();
+	{
+		idgen_round_abort(context, message, message_size);
+	}
+	PG_END_TRY();
+	return done;
+}
+
+/* Log a complaint, but not the same one for ever. */
+static void
+complain(const char *message)
+{
+	if (strncmp(last_complaint, message, sizeof(last_complaint) - 1) == 0)
+		return;
+	strlcpy(last_complaint, message, sizeof(last_complaint));
+	ereport(LOG,
+			(errmsg("idgen authority could not grant: %s", message),
+			 errdetail("It goes on trying; this is logged once until it succeeds.")));
+}
+
+/* One job of a round as a round of its own.  False if it failed. */
+static bool
+serve_alone(const IdgenRound *whole, IdgenJob *job)
+{
+	IdgenRound	round = *whole;
+	IdgenJob	fresh = *job;
+	char		message[IDGEN_FAILURE_TEXT_MAX];
+	bool		done;
+
+	idgen_failure_set(&fresh.failure, IDGEN_FAILURE_NONE, NULL, NULL);
+	fresh.retry = false;
+	fresh.changed = false;
+	fresh.dropped_out = false;
+	round.jobs = &fresh;
+	round.job_count = 1;
+	round.item_count = 0;
+	done = try_round(&round, message, sizeof(message));
+	if (!done)
+	{
+		complain(message);
+		fresh.ns = NULL;
+		fail(&fresh, IDGEN_FAILURE_UNAVAILABLE, message, NULL, true);
+	}
+	*job = fresh;
+	return done;
+}
+
+/*
+ * Serve a round; every job has its outcome afterwards, and every request of an
+ * external generator whose job did not fail has its answer.  False if any
+ * transaction failed.
+ */
+bool
+idgen_round_serve(IdgenRound *round)
+{
+	char		message[IDGEN_FAILURE_TEXT_MAX];
+	bool		done = true;
+
+	round->item_max = round->survey_count + round->job_count +
+		round->request_count;
+	round->item_count = 0;
+	round->items = palloc((round->item_max + 1) * sizeof(IdgenItem));
+	round->answers = palloc0((round->request_count + 1) * sizeof(IdgenAnswer));
+	if (!try_round(round, message, sizeof(message)))
+		for (int i = 0; i < round->job_count; i++)
+			done &= serve_alone(round, &round->jobs[i]);
+	if (done)
+		last_complaint[0] = '\0';
+	return done;
+}

@@ -1,0 +1,61 @@
+/*
+ * round.h
+ *		One transaction of grants: for cursors of this server that are due, and
+ *		for external generators that ask.
+ */
+#ifndef IDGEN_ROUND_H
+#define IDGEN_ROUND_H
+
+#include "postgres.h"
+
+#include "mailbox.h"
+#include "namespace.h"
+#include "pool.h"
+
+/* What a round does for one namespace. */
+typedef struct IdgenJob
+{
+	char		name[NAMEDATALEN];
+	pg_uuid_t	uuid;
+	bool		cursor_wanted;	/* a backend waits for a first cursor */
+	int			cursors_seen;	/* a further one is wanted if there are no more
+								 * than these; -1 = not wanted */
+	IdgenNamespace *ns;			/* while it is open and nothing failed as a
+								 * whole; else NULL */
+	IdgenMarks *marks;
+	int64		now;			/* the clock, in ticks */
+	bool		changed;		/* its custody: kill its cursors */
+	bool		dropped_out;	/* its rows could not be locked */
+	IdgenFailure failure;		/* NONE = served */
+	bool		retry;			/* the failure may pass by itself */
+} IdgenJob;
+
+/* A round; in the memory context it was begun in. */
+typedef struct IdgenRound
+{
+	int			request_count;
+	IdgenMailTaken *requests;
+	IdgenAnswer *answers;		/* to ACTIVATE and ACQUIRE requests */
+	int			survey_count;
+	IdgenCursorSurvey *surveys;
+	int			job_count;
+	IdgenJob   *jobs;
+	int			item_count;
+	int			item_max;
+	struct IdgenItem *items;
+} IdgenRound;
+
+extern IdgenJob *idgen_round_job(IdgenRound *round, const char *name,
+								 const pg_uuid_t *uuid);
+extern bool idgen_round_serve(IdgenRound *round);
+extern bool idgen_round_grants_to(const IdgenMailTaken *request);
+extern int64 idgen_round_length(const IdgenNamespace *ns);
+extern int64 idgen_round_horizon(const IdgenNamespace *ns);
+
+/* The worker's transactions, for others that have some of their own. */
+extern void idgen_round_begin(MemoryContext context);
+extern void idgen_round_commit(MemoryContext context);
+extern void idgen_round_abort(MemoryContext context, char *message,
+							  Size message_size);
+
+#endif							/* IDGEN_ROUND_H */
