@@ -1,0 +1,90 @@
+-- Marks that were changed behind the guards' back: noticed at the next grant, IG005 until a fence.
+SELECT plan(22);
+SET idgen.wait_timeout = '300 ms';
+-- nothing granted ahead for longer than a tenth of a second
+CREATE FUNCTION fresh(name text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM idgen_create_namespace(name, horizon => '100 ms', grant_interval => '50 ms');
+    RETURN true;
+END
+$$;
+DO $$
+BEGIN
+    PERFORM fresh(n) FROM unnest('{lost,lowered,rewritten,unlogged,counted,columns,floorless,published}'::text[]) n;
+END
+$$;
+SELECT is((SELECT count(*) FROM unnest('{lost,lowered,rewritten,unlogged,counted,columns,floorless}'::text[]) n WHERE idgen_next(n) > 0), 7::bigint, 'they issue');
+
+-- A row lost, and the guards as they were.
+ALTER TABLE idgen_worker DISABLE TRIGGER ALL;
+DELETE FROM idgen_worker WHERE namespace = 'lost';
+UPDATE idgen_worker SET high_water = high_water - 1 WHERE namespace = 'lowered';
+ALTER TABLE idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row;
+ALTER TABLE idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_truncate;
+SELECT pg_sleep(0.2);
+SELECT throws_ok($$SELECT idgen_next('lost')$$, 'IG005', NULL, 'a row deleted: noticed');
+SELECT throws_ok($$SELECT idgen_next('lowered')$$, 'IG005', NULL, 'a mark lowered: noticed');
+SELECT throws_ok($$SELECT idgen_next('lost')$$, 'IG005', NULL, 'for good');
+SELECT throws_ok($$SELECT idgen_next('lowered')$$, 'IG005', NULL, 'for good, too');
+SELECT ok(idgen_next('counted') > 0, 'others go on');
+SELECT ok(idgen_next() > 0, 'the default too');
+-- put back, it adds up again
+ALTER TABLE idgen_worker DISABLE TRIGGER ALL;
+UPDATE idgen_worker SET high_water = high_water + 1 WHERE namespace = 'lowered';
+ALTER TABLE idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row;
+ALTER TABLE idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_truncate;
+SELECT lives_ok($$SELECT idgen_next('lowered')$$, 'what was put back issues');
+
+-- Rewritten by ALTER TABLE, which fires no trigger.
+CREATE FUNCTION less(namespace text, high_water bigint) RETURNS bigint IMMUTABLE LANGUAGE sql AS
+    $$SELECT CASE namespace WHEN 'rewritten' THEN 0 ELSE high_water END$$;
+ALTER TABLE idgen_worker ALTER COLUMN high_water TYPE bigint USING less(namespace, high_water);
+SELECT pg_sleep(0.2);
+SELECT throws_ok($$SELECT idgen_next('rewritten')$$, 'IG005', NULL, 'marks rewritten: noticed');
+SELECT ok(idgen_next('counted') > 0, 'others go on');
+
+-- The floor gone.
+ALTER TABLE idgen_floor DISABLE TRIGGER ALL;
+DELETE FROM idgen_floor WHERE namespace = 'floorless';
+ALTER TABLE idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_row;
+ALTER TABLE idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_truncate;
+SELECT pg_sleep(0.2);
+SELECT throws_ok($$SELECT idgen_next('floorless')$$, 'IG005', NULL, 'a floor lost: noticed');
+SELECT ok(idgen_next('counted') > 0, 'others go on');
+
+-- The identity gone is a copy.
+ALTER TABLE idgen_authority DISABLE TRIGGER ALL;
+DELETE FROM idgen_authority WHERE namespace = 'unlogged';
+ALTER TABLE idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_row;
+ALTER TABLE idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_truncate;
+SELECT throws_ok($$SELECT idgen_next('unlogged')$$, 'IG007', NULL, 'an identity lost: a copy');
+SELECT throws_ok($$SELECT idgen_next('unlogged')$$, 'IG007', NULL, 'for good');
+
+-- A guard with a condition lets everything pass: nothing is granted meanwhile.
+CREATE OR REPLACE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE ON idgen_worker
+    FOR EACH ROW WHEN (current_user IS NULL) EXECUTE FUNCTION idgen_guard();
+ALTER TABLE idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row;
+SELECT pg_sleep(0.2);
+SELECT throws_ok($$SELECT idgen_next('counted')$$, 'IG005', NULL, 'a guard with a condition: noticed');
+UPDATE idgen_worker SET high_water = 0 WHERE namespace = 'counted';
+CREATE OR REPLACE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE ON idgen_worker
+    FOR EACH ROW EXECUTE FUNCTION idgen_guard();
+ALTER TABLE idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row;
+SELECT throws_ok($$SELECT idgen_next('counted')$$, 'IG005', NULL, 'and what was done meanwhile as well');
+
+-- A publication of all tables is harmless, with whatever replica identity.
+SET client_min_messages = error;
+CREATE PUBLICATION everything FOR ALL TABLES;
+SELECT lives_ok($$SELECT idgen_next('published')$$, 'published: issues');
+SELECT pg_sleep(0.2);
+SELECT lives_ok($$SELECT idgen_next('published')$$, 'published: is granted more');
+DROP PUBLICATION everything;
+SELECT throws_ok('DROP TABLE idgen_worker', '2BP01', NULL, 'the tables cannot be dropped alone');
+-- A column more: noticed. Taken away again, it is the table it was.
+ALTER TABLE idgen_worker ADD COLUMN extra int DEFAULT 1;
+SELECT pg_sleep(0.2);
+SELECT throws_ok($$SELECT idgen_next('columns')$$, 'IG005', NULL, 'a column added: noticed');
+ALTER TABLE idgen_worker DROP COLUMN extra;
+SELECT lives_ok($$SELECT idgen_next('columns')$$, 'taken away again: issues');
+SELECT lives_ok($$SELECT idgen_next('published')$$, 'so do others');
+SELECT * FROM finish();

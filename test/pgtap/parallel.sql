@@ -1,0 +1,42 @@
+-- Parallel queries: labelled safe, and the workers' IDs are as unique as others.
+SELECT plan(13);
+SELECT set_config(CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'debug_parallel_query' ELSE 'force_parallel_mode' END, 'on', false) AS forced \gset
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET max_parallel_workers_per_gather = 4;
+SELECT idgen_create_namespace('narrow', sequence_bits => 2);
+CREATE TABLE source AS SELECT n FROM generate_series(1, 20000) n;
+ALTER TABLE source SET (parallel_workers = 4);
+ANALYZE source;
+
+CREATE FUNCTION plan_of(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    line text;
+    lines text := '';
+BEGIN
+    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+        lines := lines || line || E'\n';
+    END LOOP;
+    RETURN lines;
+END
+$$;
+SELECT matches(plan_of('SELECT n, idgen_next() FROM source'), 'Gather.*Workers Launched: [1-4]', 'runs in parallel workers');
+
+SELECT is(count(*), 1::bigint, 'one from a worker') FROM (SELECT idgen_next() AS id) q WHERE id > 0;
+SELECT lives_ok('CREATE TABLE copied AS SELECT n, idgen_next() AS id FROM source', 'CREATE TABLE AS');
+SELECT is((SELECT count(DISTINCT id) FROM copied), 20000::bigint, 'all different');
+SELECT lives_ok($$CREATE TABLE copied_narrow AS SELECT n, idgen_next('narrow') AS id FROM source$$, 'of a narrow format');
+SELECT is((SELECT count(DISTINCT id) FROM copied_narrow), 20000::bigint, 'all different, too');
+SELECT cmp_ok((SELECT max(c) FROM (SELECT count(*) AS c FROM copied_narrow, idgen_decode(id, 'narrow') GROUP BY tick, worker) q), '<=', 4::bigint,
+    'never more than four to a tick and worker');
+SELECT is((SELECT count(DISTINCT idgen_next()) FROM source), 20000::bigint, 'in an aggregate');
+SELECT is((SELECT count(*) FROM source, LATERAL idgen_next_batch(2)), 40000::bigint, 'batches');
+SELECT is((SELECT count(DISTINCT idgen_next_json() ->> 'id') FROM source), 20000::bigint, 'JSON');
+SELECT is((SELECT count(*) FROM copied WHERE idgen_timestamp(id) > now() - interval '1 min' AND idgen_lower_bound(now() - interval '1 min') < id
+    AND (idgen_decode(id)).worker >= 0), 20000::bigint, 'decoding');
+-- errors come through from there with their code
+SELECT throws_ok($$SELECT idgen_next('nobody') FROM source$$, '42704', NULL, 'an unknown namespace');
+SELECT idgen_retire_namespace('narrow');
+SELECT throws_ok($$SELECT idgen_next('narrow') FROM source$$, 'IG009', NULL, 'a retired one');
+SELECT * FROM finish();

@@ -1,0 +1,126 @@
+-- Every SQL object: signature, volatility, parallel label, strictness, privileges, comment, owner.
+BEGIN;
+SELECT plan(39);
+
+CREATE TEMP VIEW members AS
+SELECT d.classid, d.objid FROM pg_depend d
+WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+    AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'idgen');
+CREATE TEMP VIEW functions AS
+SELECT p.*, p.oid::regprocedure::text AS signature FROM members JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid;
+CREATE TEMP VIEW tables AS
+SELECT c.* FROM members JOIN pg_class c ON classid = 'pg_class'::regclass AND objid = c.oid WHERE c.relkind NOT IN ('i', 'c');
+
+SELECT has_extension('idgen');
+SELECT is((SELECT extversion FROM pg_extension WHERE extname = 'idgen'), '1.0', 'version');
+SELECT ok(NOT (SELECT extrelocatable FROM pg_extension WHERE extname = 'idgen'), 'not relocatable');
+SELECT ok((SELECT superuser AND NOT trusted FROM pg_available_extension_versions WHERE name = 'idgen' AND version = '1.0'),
+    'only a superuser creates it');
+
+-- Names, arguments with their defaults, results.
+SELECT set_eq(
+    $$SELECT format('%s(%s) %s', proname, pg_get_function_arguments(oid), pg_get_function_result(oid)) FROM functions$$,
+    ARRAY[
+    'idgen_create_namespace(name text, timestamp_bits integer DEFAULT 41, worker_bits integer DEFAULT 10, sequence_bits integer DEFAULT 12, epoch timestamp with time zone DEFAULT '
+        || quote_literal('2025-01-01 00:00:00+00'::timestamptz::text) || '::timestamp with time zone, tick_ms integer DEFAULT 1, '
+        || 'grant_interval interval DEFAULT ' || quote_literal(interval '1 s') || '::interval, horizon interval DEFAULT ' || quote_literal(interval '10 s')
+        || '::interval, first_worker integer DEFAULT 0, last_worker integer DEFAULT NULL::integer, durability text DEFAULT ''local''::text, '
+        || 'promotion text DEFAULT NULL::text, run_ahead interval DEFAULT ' || quote_literal(interval '0')
+        || '::interval, restricted boolean DEFAULT false, issuing boolean DEFAULT true) void',
+    'idgen_acquire_grant(namespace text, incarnation bigint, request_id uuid, token text, after_grant bigint, length interval DEFAULT NULL::interval) idgen_acquired',
+    'idgen_activate(namespace text DEFAULT ''default''::text, OUT worker integer, OUT incarnation bigint, OUT grant_id bigint, OUT start_ms bigint, OUT end_ms_exclusive bigint, OUT format text, OUT token text) record',
+    'idgen_adopt_namespace(name text, above bigint DEFAULT NULL::bigint, first_worker integer DEFAULT NULL::integer, last_worker integer DEFAULT NULL::integer) void',
+    'idgen_allow(namespace text, grantee regrole, privilege text) void',
+    'idgen_alter_namespace(name text, grant_interval interval DEFAULT NULL::interval, durability text DEFAULT NULL::text, promotion text DEFAULT NULL::text, run_ahead interval DEFAULT NULL::interval, restricted boolean DEFAULT NULL::boolean, owner regrole DEFAULT NULL::regrole) void',
+    'idgen_confirm_clock() void',
+    'idgen_deactivate(incarnation bigint, token text) void',
+    'idgen_disallow(namespace text, grantee regrole, privilege text) void',
+    'idgen_end_incarnation(incarnation bigint) void',
+    'idgen_fence_namespace(name text, above bigint DEFAULT NULL::bigint) void',
+    'idgen_decode(id bigint, namespace text DEFAULT ''default''::text, OUT format text, OUT "timestamp" timestamp with time zone, OUT tick bigint, OUT worker integer, OUT sequence integer) record',
+    'idgen_decode(id text, namespace text DEFAULT ''default''::text, OUT format text, OUT "timestamp" timestamp with time zone, OUT tick bigint, OUT worker integer, OUT sequence integer) record',
+    'idgen_encode(tick bigint, worker integer, sequence integer, namespace text DEFAULT ''default''::text) bigint',
+    'idgen_format(namespace text DEFAULT ''default''::text) jsonb',
+    'idgen_guard() trigger',
+    'idgen_lower_bound(ts timestamp with time zone, namespace text DEFAULT ''default''::text) bigint',
+    'idgen_next(namespace text DEFAULT ''default''::text) bigint',
+    'idgen_next_batch(count integer, namespace text DEFAULT ''default''::text) SETOF bigint',
+    'idgen_next_json(namespace text DEFAULT ''default''::text) jsonb',
+    'idgen_retire_namespace(name text) void',
+    'idgen_timestamp(id bigint, namespace text DEFAULT ''default''::text) timestamp with time zone'],
+    'functions, their arguments and results');
+
+SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE provolatile = 'v'$$,
+    ARRAY['idgen_next', 'idgen_next_batch', 'idgen_next_json', 'idgen_create_namespace', 'idgen_retire_namespace', 'idgen_guard',
+    'idgen_alter_namespace', 'idgen_allow', 'idgen_disallow', 'idgen_activate', 'idgen_acquire_grant', 'idgen_deactivate',
+    'idgen_end_incarnation', 'idgen_adopt_namespace', 'idgen_fence_namespace', 'idgen_confirm_clock'],
+    'what issues or changes is volatile');
+SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE provolatile = 's'$$,
+    ARRAY['idgen_decode', 'idgen_encode', 'idgen_timestamp', 'idgen_lower_bound', 'idgen_format'],
+    'what looks a format up by name is stable');
+SELECT is_empty($$SELECT signature FROM functions WHERE provolatile = 'i'$$, 'nothing is immutable');
+SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE proparallel <> 's'$$,
+    ARRAY['idgen_create_namespace', 'idgen_retire_namespace', 'idgen_guard',
+    'idgen_alter_namespace', 'idgen_allow', 'idgen_disallow', 'idgen_activate', 'idgen_acquire_grant', 'idgen_deactivate',
+    'idgen_end_incarnation', 'idgen_adopt_namespace', 'idgen_fence_namespace', 'idgen_confirm_clock'], 'issuing and decoding are parallel safe, changes are not');
+SELECT is_empty($$SELECT signature FROM functions WHERE proisstrict$$, 'none is strict: a NULL namespace is an error');
+SELECT is_empty($$SELECT signature FROM functions WHERE prosecdef$$, 'none runs with the rights of its owner');
+SELECT is_empty($$SELECT signature FROM functions p JOIN pg_language l ON l.oid = prolang WHERE lanname <> 'c'$$, 'all are in C');
+SELECT set_eq($$SELECT proname::text FROM functions p WHERE NOT has_function_privilege('public', p.oid, 'EXECUTE')$$,
+    ARRAY['idgen_create_namespace', 'idgen_guard', 'idgen_confirm_clock'], 'what is revoked from PUBLIC');
+SELECT is_empty($$SELECT DISTINCT signature FROM functions, aclexplode(proacl) a WHERE a.grantee NOT IN (0, proowner)$$,
+    'nobody else was granted a function');
+
+-- Tables.
+SELECT set_eq($$SELECT relname::text FROM tables$$,
+    ARRAY['idgen_namespace', 'idgen_floor', 'idgen_worker', 'idgen_authority', 'idgen_incarnation', 'idgen_grant'], 'tables');
+SELECT is_empty($$SELECT relname FROM tables WHERE relpersistence <> 'p' OR relkind <> 'r'$$, 'all are logged');
+SELECT is_empty($$SELECT relname FROM tables, aclexplode(relacl) a WHERE a.grantee <> relowner$$, 'and nobody else''s');
+SELECT set_eq($$SELECT relname::text FROM tables WHERE oid = ANY ((SELECT extconfig FROM pg_extension WHERE extname = 'idgen')::oid[])$$,
+    ARRAY['idgen_namespace', 'idgen_floor', 'idgen_worker'], 'namespaces, floors and marks are dumped; identity, grants and incarnations are not');
+SELECT is((SELECT array_agg(DISTINCT x) FROM pg_extension, unnest(extcondition) x WHERE extname = 'idgen'), ARRAY[''], 'all of them');
+
+CREATE FUNCTION pg_temp.columns(t regclass) RETURNS text LANGUAGE sql AS $$
+    SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod) || CASE WHEN attnotnull THEN '!' ELSE '' END, ', ' ORDER BY attnum)
+    FROM pg_attribute WHERE attrelid = t AND attnum > 0 AND NOT attisdropped $$;
+SELECT is(pg_temp.columns('idgen_namespace'), 'name text!, kind text!, timestamp_bits integer!, worker_bits integer!, sequence_bits integer!, '
+    'epoch_ms bigint!, tick_ms bigint!, horizon_ms bigint!, grant_interval_ms bigint!, run_ahead_ms bigint!, first_worker integer!, '
+    'last_worker integer!, durability text!, promotion text!, restricted boolean!, issuing boolean!, retired boolean!, owner text!, issue_roles text[]!, acquire_roles text[]!', 'idgen_namespace');
+SELECT is(pg_temp.columns('idgen_floor'), 'namespace text!, floor bigint!', 'idgen_floor');
+SELECT is(pg_temp.columns('idgen_worker'), 'namespace text!, worker integer!, high_water bigint!, incarnation bigint', 'idgen_worker');
+SELECT is(pg_temp.columns('idgen_authority'), 'namespace text!, uuid uuid!, split_modulus integer!, split_remainder integer!, '
+    'system_identifier bigint!, database oid!, timeline bigint!, control_inode bigint!, control_birth bigint!, version_inode bigint!, '
+    'version_birth bigint!, recorded_at timestamp with time zone!, last_clock bigint!, worker_count bigint!, mark_sum numeric!', 'idgen_authority');
+SELECT is(pg_temp.columns('idgen_incarnation'), 'incarnation bigint!, namespace text!, worker integer!, kind text!, boot uuid, role text!, '
+    'address inet, application text, activated_at timestamp with time zone!, token_hash bytea, state text!, ended_at timestamp with time zone', 'idgen_incarnation');
+SELECT is(pg_temp.columns('idgen_grant'), 'namespace text!, worker integer!, start_tick bigint!, end_tick bigint!, grant_id bigint!, '
+    'incarnation bigint!, granted_at timestamp with time zone!, request_id uuid', 'idgen_grant');
+SELECT col_is_pk('idgen_namespace', 'name');
+SELECT col_is_pk('idgen_floor', 'namespace');
+SELECT col_is_pk('idgen_worker', ARRAY['namespace', 'worker']);
+SELECT col_is_pk('idgen_authority', 'namespace');
+SELECT col_is_pk('idgen_incarnation', 'incarnation');
+SELECT col_is_pk('idgen_grant', ARRAY['namespace', 'worker', 'start_tick']);
+
+SELECT is(pg_temp.columns('idgen_acquired'), 'worker integer, incarnation bigint, grant_id bigint, start_ms bigint, end_ms_exclusive bigint, format text', 'what an external generator acquires');
+
+-- Guards: on every table, always.
+SELECT is((SELECT count(*) FROM tables t JOIN pg_trigger g ON g.tgrelid = t.oid JOIN functions f ON f.oid = g.tgfoid
+    WHERE f.proname = 'idgen_guard' AND g.tgenabled = 'A'), 12::bigint, 'two guards on each table fire always');
+
+-- Everything has a comment and one owner.
+SELECT is_empty($$SELECT pg_describe_object(classid, objid, 0) FROM members
+    WHERE classid IN ('pg_proc'::regclass, 'pg_class'::regclass, 'pg_type'::regclass) AND obj_description(objid, classid::regclass::name) IS NULL$$, 'every object has a comment');
+SELECT is_empty($$SELECT signature FROM functions WHERE obj_description(oid, 'pg_proc') !~ '^idgen: '$$, 'which says whose it is');
+SELECT ok(obj_description((SELECT oid FROM pg_extension WHERE extname = 'idgen'), 'pg_extension') IS NOT NULL, 'the extension too');
+SELECT is_empty($$SELECT signature FROM functions WHERE proowner <> (SELECT extowner FROM pg_extension WHERE extname = 'idgen')
+    UNION SELECT relname FROM tables WHERE relowner <> (SELECT extowner FROM pg_extension WHERE extname = 'idgen')$$, 'the owner of the extension owns all of it');
+
+-- Settings.
+SELECT set_eq($$SELECT format('%s %s%s %s', name, boot_val, unit, context) FROM pg_settings WHERE name LIKE 'idgen.%'$$,
+    ARRAY['idgen.idle_timeout 60000ms sighup', 'idgen.max_batch 1000000 superuser', 'idgen.max_clock_error 5000ms sighup',
+    'idgen.max_cursors 1024 postmaster', 'idgen.max_workers_per_namespace 16 sighup', 'idgen.wait_timeout 5000ms user'],
+    'settings, their defaults and levels');
+SELECT is_empty($$SELECT name FROM pg_settings WHERE name LIKE 'idgen.%' AND coalesce(short_desc, '') = ''$$, 'every setting is described');
+SELECT * FROM finish();
+ROLLBACK;
