@@ -196,7 +196,7 @@ CALL pg_temp.suffer('ALTER TABLE idgen_authority FORCE ROW LEVEL SECURITY', 'ALT
 CALL pg_temp.suffer('ALTER TABLE idgen_worker ADD CONSTRAINT guards_evil CHECK (high_water >= 0)', 'ALTER TABLE idgen_worker DROP CONSTRAINT guards_evil');
 CALL pg_temp.suffer('CREATE INDEX guards_evil ON idgen_worker (high_water)', 'DROP INDEX guards_evil');
 CALL pg_temp.suffer('ALTER TABLE idgen_grant DROP CONSTRAINT idgen_grant_pkey', 'ALTER TABLE idgen_grant ADD PRIMARY KEY (namespace, worker, start_tick)');
-CALL pg_temp.suffer('ALTER TABLE idgen_incarnation ALTER COLUMN application TYPE varchar', 'ALTER TABLE idgen_incarnation ALTER COLUMN application TYPE text');
+CALL pg_temp.suffer('ALTER TABLE idgen_incarnation ALTER COLUMN ended_at TYPE timestamp', 'ALTER TABLE idgen_incarnation ALTER COLUMN ended_at TYPE timestamptz');
 -- what a crash would empty
 CALL pg_temp.suffer('ALTER TABLE idgen_namespace SET UNLOGGED', 'ALTER TABLE idgen_namespace SET LOGGED');
 CALL pg_temp.suffer('ALTER TABLE idgen_floor SET UNLOGGED', 'ALTER TABLE idgen_floor SET LOGGED');

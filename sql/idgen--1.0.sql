@@ -365,4 +365,141 @@ COMMENT ON FUNCTION @extschema@.idgen_confirm_clock() IS
 'idgen: an operator''s word that the clock is right after a step. Not built yet (0A000)';
 REVOKE ALL ON FUNCTION @extschema@.idgen_confirm_clock() FROM PUBLIC;
 
+--
+-- Audit and watching.  Readable by pg_monitor.
+--
+
+CREATE FUNCTION @extschema@.idgen_trace(id bigint, namespace text DEFAULT 'default',
+    OUT grant_id bigint, OUT worker integer, OUT granted_from timestamp with time zone,
+    OUT granted_until timestamp with time zone, OUT granted_at timestamp with time zone,
+    OUT incarnation bigint, OUT kind text, OUT role text, OUT address inet,
+    OUT application text, OUT activated_at timestamp with time zone, OUT state text)
+RETURNS SETOF record
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT g.grant_id, g.worker,
+        pg_catalog.to_timestamp((n.epoch_ms + g.start_tick * n.tick_ms) / 1000.0),
+        pg_catalog.to_timestamp((n.epoch_ms + g.end_tick * n.tick_ms) / 1000.0),
+        g.granted_at, g.incarnation, i.kind, i.role, i.address, i.application,
+        i.activated_at, i.state
+    FROM @extschema@.idgen_decode($1, $2) d
+    JOIN @extschema@.idgen_namespace n ON n.name = $2
+    JOIN @extschema@.idgen_grant g ON g.namespace = $2 AND g.worker = d.worker
+        AND g.start_tick <= d.tick AND g.end_tick > d.tick
+    LEFT JOIN @extschema@.idgen_incarnation i ON i.incarnation = g.incarnation;
+END;
+COMMENT ON FUNCTION @extschema@.idgen_trace(bigint, text) IS
+'idgen: the grant and incarnation an ID was reserved under, and who activated it; no row if that is no longer recorded, or was never granted here';
+REVOKE ALL ON FUNCTION @extschema@.idgen_trace(bigint, text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION @extschema@.idgen_trace(bigint, text) TO pg_monitor;
+
+CREATE FUNCTION @extschema@.idgen_stat_counters(OUT namespace text, OUT uuid uuid,
+    OUT ids bigint, OUT batches bigint, OUT tick_waits bigint, OUT tick_wait_us bigint,
+    OUT grant_waits bigint, OUT grant_wait_us bigint, OUT lock_waits bigint,
+    OUT lock_wait_us bigint, OUT exhaustions bigint, OUT spills bigint,
+    OUT clock_behind bigint, OUT clock_behind_max_us bigint, OUT grants_missed bigint,
+    OUT grants bigint, OUT grant_latency_us bigint, OUT grant_latency_max_us bigint,
+    OUT rejections bigint, OUT forks bigint, OUT fences bigint, OUT errors bigint,
+    OUT last_error text, OUT last_error_at timestamp with time zone,
+    OUT stats_reset timestamp with time zone)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'idgen_stat_counters'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION @extschema@.idgen_stat_counters() IS
+'idgen: counters of the namespaces of this database used since the server started; see view idgen_stat_namespace';
+
+CREATE FUNCTION @extschema@.idgen_stat_cursors(OUT database oid, OUT namespace text,
+    OUT uuid uuid, OUT worker integer, OUT incarnation bigint, OUT ids bigint,
+    OUT last_tick timestamp with time zone, OUT sequence_used bigint,
+    OUT granted_until timestamp with time zone, OUT runway_ms bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'idgen_stat_cursors'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION @extschema@.idgen_stat_cursors() IS
+'idgen: the cursors of this server, of all databases; see view idgen_stat_cursor';
+
+CREATE FUNCTION @extschema@.idgen_stat_worker(OUT pid integer,
+    OUT started timestamp with time zone, OUT last_round timestamp with time zone,
+    OUT rounds bigint, OUT grants bigint, OUT requests_waiting integer,
+    OUT cursors_in_use integer, OUT cursors_free integer, OUT standby boolean,
+    OUT fsync boolean, OUT clock_synchronised boolean, OUT clock_offset_us bigint,
+    OUT clock_max_error_us bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'idgen_stat_worker'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION @extschema@.idgen_stat_worker() IS
+'idgen: the authority worker of this database and this server; see view idgen_stat_authority';
+
+REVOKE ALL ON FUNCTION @extschema@.idgen_stat_counters(), @extschema@.idgen_stat_cursors(),
+    @extschema@.idgen_stat_worker() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION @extschema@.idgen_stat_counters(), @extschema@.idgen_stat_cursors(),
+    @extschema@.idgen_stat_worker() TO pg_monitor;
+
+CREATE VIEW @extschema@.idgen_stat_namespace AS
+SELECT n.name AS namespace,
+    CASE WHEN n.retired THEN 'retired' WHEN NOT n.issuing THEN 'decoding'
+        WHEN a.namespace IS NULL THEN 'copied'
+        WHEN f.floor > t.now_tick THEN 'fenced' ELSE 'issuing' END AS state,
+    n.durability, n.promotion, n.restricted, n.owner,
+    coalesce(c.ids, 0) AS ids, coalesce(c.batches, 0) AS batches,
+    coalesce(c.tick_waits, 0) AS tick_waits, coalesce(c.tick_wait_us, 0) / 1000.0 AS tick_wait_ms,
+    coalesce(c.grant_waits, 0) AS grant_waits, coalesce(c.grant_wait_us, 0) / 1000.0 AS grant_wait_ms,
+    coalesce(c.lock_waits, 0) AS lock_waits, coalesce(c.lock_wait_us, 0) / 1000.0 AS lock_wait_ms,
+    coalesce(c.exhaustions, 0) AS exhaustions, coalesce(c.spills, 0) AS spills,
+    coalesce(c.clock_behind, 0) AS clock_behind,
+    coalesce(c.clock_behind_max_us, 0) / 1000.0 AS clock_behind_max_ms,
+    coalesce(c.grants_missed, 0) AS grants_missed, coalesce(c.grants, 0) AS grants,
+    CASE WHEN c.grants > 0 THEN c.grant_latency_us / 1000.0 / c.grants END AS grant_latency_avg_ms,
+    coalesce(c.grant_latency_max_us, 0) / 1000.0 AS grant_latency_max_ms,
+    coalesce(c.rejections, 0) AS rejections, coalesce(c.forks, 0) AS forks,
+    coalesce(c.fences, 0) AS fences,
+    CASE WHEN f.floor > t.now_tick THEN
+        pg_catalog.to_timestamp((n.epoch_ms + f.floor * n.tick_ms) / 1000.0) END AS fenced_until,
+    coalesce(c.errors, 0) AS errors, nullif(c.last_error, '') AS last_error, c.last_error_at,
+    w.total AS workers, w.reserved AS workers_reserved, w.total - w.reserved AS workers_free,
+    CASE WHEN n.timestamp_bits < 53 THEN pg_catalog.to_timestamp(least(
+        (n.epoch_ms + pg_catalog.power(2::pg_catalog.float8, n.timestamp_bits) * n.tick_ms) / 1000.0,
+        9e12)) END AS field_ends,
+    c.stats_reset
+FROM @extschema@.idgen_namespace n
+LEFT JOIN @extschema@.idgen_floor f ON f.namespace = n.name
+LEFT JOIN @extschema@.idgen_authority a ON a.namespace = n.name
+LEFT JOIN @extschema@.idgen_stat_counters() c ON c.uuid = a.uuid
+CROSS JOIN LATERAL (SELECT pg_catalog.floor((extract(epoch FROM pg_catalog.clock_timestamp()) * 1000
+        - n.epoch_ms) / n.tick_ms)::bigint AS now_tick) t
+CROSS JOIN LATERAL (SELECT
+    (n.last_worker - a.split_remainder + a.split_modulus) / a.split_modulus
+        - (n.first_worker - a.split_remainder + a.split_modulus - 1) / a.split_modulus AS total,
+    (SELECT count(*) FROM @extschema@.idgen_worker w
+        WHERE w.namespace = n.name AND w.high_water > t.now_tick) AS reserved) w;
+COMMENT ON VIEW @extschema@.idgen_stat_namespace IS
+'idgen: one row per namespace of this database: state, what was issued and waited for since stats_reset, workers, how long the timestamp field lasts. last_error is an SQLSTATE';
+
+CREATE VIEW @extschema@.idgen_stat_cursor AS
+SELECT d.datname AS database, c.namespace, c.worker, c.incarnation, c.ids, c.last_tick,
+    c.sequence_used, c.granted_until, c.runway_ms
+FROM @extschema@.idgen_stat_cursors() c
+LEFT JOIN pg_catalog.pg_database d ON d.oid = c.database;
+COMMENT ON VIEW @extschema@.idgen_stat_cursor IS
+'idgen: one row per cursor of this server; runway_ms is how long its grants last from now (negative: they are over)';
+
+CREATE VIEW @extschema@.idgen_stat_authority AS
+SELECT w.*, pg_catalog.pg_total_relation_size('@extschema@.idgen_grant'::pg_catalog.regclass) AS grant_bytes,
+    (SELECT count(*) FROM @extschema@.idgen_incarnation i WHERE i.state = 'active') AS incarnations_active
+FROM @extschema@.idgen_stat_worker() w;
+COMMENT ON VIEW @extschema@.idgen_stat_authority IS
+'idgen: one row: the authority worker of this database (pid is null while none is needed), free cursors, kernel clock, fsync';
+
+GRANT SELECT ON @extschema@.idgen_stat_namespace, @extschema@.idgen_stat_cursor,
+    @extschema@.idgen_stat_authority TO pg_monitor;
+
+CREATE FUNCTION @extschema@.idgen_stat_reset()
+RETURNS void
+AS 'MODULE_PATHNAME', 'idgen_stat_reset'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.idgen_stat_reset() IS
+'idgen: counts from zero again, for all namespaces of this database';
+REVOKE ALL ON FUNCTION @extschema@.idgen_stat_reset() FROM PUBLIC;
+
 SELECT @extschema@.idgen_create_namespace('default');

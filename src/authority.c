@@ -32,6 +32,7 @@
 #include "namespace.h"
 #include "operation.h"
 #include "pool.h"
+#include "retention.h"
 #include "round.h"
 #include "settings.h"
 #include "shmem.h"
@@ -335,6 +336,7 @@ turn(void)
 		round.survey_count = idgen_pool_survey(MyDatabaseId, round.surveys,
 											   idgen_shared->slot_count);
 		note_due(&round);
+		idgen_retention_step();
 	}
 	return next_round_ms(&round);
 }

@@ -145,6 +145,15 @@ idgen_failure_set(IdgenFailure *failure, IdgenFailureKind kind,
 	strlcpy(failure->hint, hint ? hint : "", sizeof(failure->hint));
 }
 
+/* The SQLSTATE of a kind, as text. */
+const char *
+idgen_failure_name(IdgenFailureKind kind)
+{
+	if (kind == IDGEN_FAILURE_NONE || kind == IDGEN_FAILURE_AGAIN)
+		return "";
+	return unpack_sql_state(failure_text(kind).sqlstate);
+}
+
 /* Replace a failure by another if that one is a stronger cause. */
 void
 idgen_failure_strengthen(IdgenFailure *failure, const IdgenFailure *other)
@@ -163,8 +172,10 @@ idgen_failure_report(const IdgenFailure *failure, const char *namespace_name)
 	int64		left_ms = failure->until_ms - idgen_clock_wall_ms();
 
 	/* with an incarnation alone, the namespace may be unknown */
-	if (namespace_name[0] == '\0')
-		namespace_name = "?";
+	if (namespace_name[0] == '\0' && failure->kind == IDGEN_FAILURE_REJECTED)
+		words.message = "incarnation is rejected";
+	else if (namespace_name[0] == '\0' && failure->kind == IDGEN_FAILURE_FORBIDDEN)
+		words.message = "permission denied for incarnation";
 
 	/* a formatted wait only where somebody knows it */
 	if (failure->until_ms != 0 && left_ms > 0)

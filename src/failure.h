@@ -58,6 +58,7 @@ typedef struct IdgenFailure
 
 extern void idgen_failure_set(IdgenFailure *failure, IdgenFailureKind kind,
 							  const char *detail, const char *hint);
+extern const char *idgen_failure_name(IdgenFailureKind kind);
 extern void idgen_failure_strengthen(IdgenFailure *failure,
 									 const IdgenFailure *other);
 /* The name may be empty where the namespace is not known. */

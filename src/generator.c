@@ -34,6 +34,7 @@
 #include "mailbox.h"
 #include "pool.h"
 #include "settings.h"
+#include "stats.h"
 
 /* Tries of a busy cursor before the next one is tried. */
 #define CONTENTION_SPINS	8
@@ -216,6 +217,8 @@ pass_over(IdgenNamespace *ns, int32 count, IdgenCursorRun *run, IdgenPass *pass)
 			case IDGEN_TRY_ISSUED:
 				if (pass->locked)
 					ns->home = index;	/* keep away from the crowd */
+				if (index != start && run->tick == ns->last_tick)
+					idgen_stats_add(ns->stats, IDGEN_COUNTER_SPILLS, 1);
 				ns->at = index;
 				return true;
 			case IDGEN_TRY_LOCKED:
@@ -356,6 +359,7 @@ static void
 call_failed(IdgenCall *call, const IdgenPass *pass)
 {
 	judge_pass(call, pass);
+	idgen_stats_note_error(call->ns->stats, &call->failure);
 	idgen_failure_report(&call->failure, call->ns->name);
 }
 
@@ -510,6 +514,64 @@ heed_changes(IdgenNamespace *ns)
 		(void) idgen_generator_open(ns->name, ns->name_length);
 }
 
+/* Count what a pass without success met. */
+static void
+count_pass(const IdgenCall *call, const IdgenPass *pass)
+{
+	IdgenNamespace *ns = call->ns;
+
+	if (pass->spent)
+		idgen_stats_add(ns->stats, IDGEN_COUNTER_EXHAUSTIONS, 1);
+	if (pass->dry && ns->last_tenure != 0)
+		idgen_stats_add(ns->stats, IDGEN_COUNTER_GRANTS_MISSED, 1);
+	if (pass->behind)
+	{
+		int64		last_ms;
+
+		idgen_stats_add(ns->stats, IDGEN_COUNTER_CLOCK_BEHIND, 1);
+		if (idgen_layout_unix_ms(&ns->row.layout, Max(ns->last_tick, 0), &last_ms))
+			idgen_stats_max(ns->stats, IDGEN_COUNTER_CLOCK_BEHIND_MAX_US,
+							(uint64) Max(last_ms * 1000 - idgen_clock_wall_us(), 0));
+	}
+}
+
+/* Do something about a pass without success, or raise an error. */
+static void
+wait_after(IdgenCall *call, const IdgenPass *pass)
+{
+	int64		begun_us = idgen_clock_monotonic_us();
+	IdgenCounter waits;
+	IdgenCounter wait_us;
+
+	if (pass->locked)
+	{
+		waits = IDGEN_COUNTER_LOCK_WAITS;
+		wait_us = IDGEN_COUNTER_LOCK_WAIT_US;
+		wait_for_lock(call, pass);
+	}
+	else if (pass->retry_at == PG_INT64_MAX)
+	{
+		waits = IDGEN_COUNTER_GRANT_WAITS;
+		wait_us = IDGEN_COUNTER_GRANT_WAIT_US;
+		wait_for_grant(call, pass);
+	}
+	else
+	{
+		waits = IDGEN_COUNTER_TICK_WAITS;
+		wait_us = IDGEN_COUNTER_TICK_WAIT_US;
+		if (pass->dry)
+			(void) post_request(call, false);
+		else if (pass->spent)
+			wish_for_cursor(call);
+		if (!call->may_wait)
+			call_failed(call, pass);
+		wait_for_tick(call, pass);
+	}
+	idgen_stats_add(call->ns->stats, waits, 1);
+	idgen_stats_add(call->ns->stats, wait_us,
+					(uint64) (idgen_clock_monotonic_us() - begun_us));
+}
+
 /* Issue up to count IDs of one tick, by all means. */
 static int64
 issue_slowly(IdgenCall *call, int32 count, IdgenCursorRun *run)
@@ -530,20 +592,11 @@ issue_slowly(IdgenCall *call, int32 count, IdgenCursorRun *run)
 
 		if (pass.dry)
 			ns->pool_version = 0;
-		if (pass.locked)
-			wait_for_lock(call, &pass);
-		else if (pass.retry_at == PG_INT64_MAX)
-			wait_for_grant(call, &pass);
-		else
-		{
-			if (pass.dry)
-				(void) post_request(call, false);
-			else if (pass.spent)
-				wish_for_cursor(call);
-			if (!call->may_wait)
-				call_failed(call, &pass);
-			wait_for_tick(call, &pass);
-		}
+		if (ns->stats == NULL)
+			ns->stats = idgen_stats_get(MyDatabaseId, &ns->authority.uuid,
+										ns->name);
+		count_pass(call, &pass);
+		wait_after(call, &pass);
 	}
 }
 
@@ -597,6 +650,7 @@ idgen_generator_batch(IdgenNamespace *ns, int32 count, int *run_count)
 	int32		left = count;
 
 	*run_count = 0;
+	idgen_stats_add(ns->stats, IDGEN_COUNTER_BATCHES, 1);
 	call_begin(&call, ns);
 	while (left > 0)
 	{

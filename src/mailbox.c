@@ -313,6 +313,10 @@ idgen_mailbox_enter(void)
 		entry->worker_latch = MyLatch;
 		entry->stop_wanted = false;
 		entry->start_failed = false;
+		entry->rounds = 0;
+		entry->grants = 0;
+		entry->last_round_ms = 0;
+		entry->worker_started_ms = idgen_clock_wall_ms();
 		entered = true;
 	}
 	idgen_unlock_directory();
@@ -372,6 +376,23 @@ idgen_mailbox_stop_wanted(void)
 	wanted = entry != NULL && entry->stop_wanted;
 	idgen_unlock_directory();
 	return wanted;
+}
+
+/* Count a round that wrote grants. */
+void
+idgen_mailbox_note_round(int grants)
+{
+	IdgenDatabase *entry;
+
+	idgen_lock_directory(LW_EXCLUSIVE);
+	entry = find_database(MyDatabaseId);
+	if (entry != NULL)
+	{
+		entry->rounds++;
+		entry->grants += grants;
+		entry->last_round_ms = idgen_clock_wall_ms();
+	}
+	idgen_unlock_directory();
 }
 
 /*

@@ -18,7 +18,7 @@ static int	known_max = 0;
 
 /* The marks of a namespace; empty and not loaded if it is new here. */
 IdgenMarks *
-idgen_marks_get(const pg_uuid_t *uuid)
+idgen_marks_get(const pg_uuid_t *uuid, const char *name)
 {
 	IdgenMarks *marks;
 
@@ -37,6 +37,7 @@ idgen_marks_get(const pg_uuid_t *uuid)
 	}
 	marks = MemoryContextAllocZero(TopMemoryContext, sizeof(IdgenMarks));
 	marks->uuid = *uuid;
+	strlcpy(marks->name, name, NAMEDATALEN);
 	known[known_count++] = marks;
 	return marks;
 }
@@ -156,13 +157,29 @@ idgen_marks_earliest(const IdgenMarks *marks, const IdgenWorkerRange *range,
 	return earliest != NULL;
 }
 
-/* The highest mark, the floor included. */
-int64
-idgen_marks_highest(const IdgenMarks *marks)
+/*
+ * The next worker in turn, over all namespaces in use; false if there is none.
+ * One call of a round trip ends with false, too.
+ */
+bool
+idgen_marks_next(const char **name, int32 *worker)
 {
-	int64		highest = Max(marks->floor, 0);
+	static int	at = 0;
+	static int	at_mark = 0;
 
-	for (int i = 0; i < marks->count; i++)
-		highest = Max(highest, marks->marks[i].high_water);
-	return highest;
+	while (at < known_count)
+	{
+		const IdgenMarks *marks = known[at];
+
+		if (marks->loaded && at_mark < marks->count)
+		{
+			*name = marks->name;
+			*worker = marks->marks[at_mark++].worker;
+			return true;
+		}
+		at++;
+		at_mark = 0;
+	}
+	at = 0;
+	return false;
 }

@@ -30,6 +30,7 @@ typedef struct IdgenMark
 typedef struct IdgenMarks
 {
 	pg_uuid_t	uuid;
+	char		name[NAMEDATALEN];
 	bool		verified;		/* its identity was compared in this life */
 	bool		loaded;			/* else read them before use */
 	uint64		tables_version; /* when they were read or looked after last */
@@ -41,7 +42,7 @@ typedef struct IdgenMarks
 	IdgenMark  *marks;			/* ascending by worker */
 } IdgenMarks;
 
-extern IdgenMarks *idgen_marks_get(const pg_uuid_t *uuid);
+extern IdgenMarks *idgen_marks_get(const pg_uuid_t *uuid, const char *name);
 extern void idgen_marks_forget_all(void);
 extern IdgenMark *idgen_marks_find(IdgenMarks *marks, int32 worker);
 extern IdgenMark *idgen_marks_add(IdgenMarks *marks, const IdgenMark *mark);
@@ -51,6 +52,6 @@ extern bool idgen_marks_earliest(const IdgenMarks *marks,
 								 const IdgenWorkerRange *range,
 								 const int64 *excluded, size_t excluded_count,
 								 int32 *worker);
-extern int64 idgen_marks_highest(const IdgenMarks *marks);
+extern bool idgen_marks_next(const char **name, int32 *worker);
 
 #endif							/* IDGEN_MARKS_H */

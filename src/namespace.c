@@ -77,6 +77,7 @@ forget_session(IdgenNamespace *ns)
 	ns->at = 0;
 	ns->home = 0;
 	ns->contentions = 0;
+	ns->stats = NULL;
 }
 
 /*

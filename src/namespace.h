@@ -13,6 +13,7 @@
 #include "core/layout.h"
 #include "pool.h"
 #include "settings.h"
+#include "shmem.h"
 #include "tables.h"
 
 /*
@@ -29,6 +30,7 @@ typedef struct IdgenNamespace
 	bool		made_here;		/* by the transaction in progress */
 	IdgenAuthorityRow authority;
 	int64		run_ahead;		/* ticks */
+	IdgenStats *stats;			/* NULL until something is counted */
 	Oid			allowed_user;	/* found to hold the privilege to issue */
 
 	/* --- what this process issued last (S11) */

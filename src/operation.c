@@ -18,6 +18,7 @@
 #include "namespace.h"
 #include "pool.h"
 #include "round.h"
+#include "stats.h"
 #include "tables.h"
 
 /* What an operation leaves to be done when it has committed. */
@@ -163,6 +164,12 @@ end_incarnation(const IdgenMailTaken *request, IdgenFailure *failure,
 
 	if (idgen_tables_read_incarnation(request->mail.incarnation, &row))
 		ns = idgen_namespace_find(row.namespace_name);
+	else if (superuser_arg(request->role))
+	{
+		idgen_failure_set(failure, IDGEN_FAILURE_REJECTED, "It is unknown.",
+						  "See table idgen_incarnation.");
+		return;
+	}
 	if (ns == NULL || !idgen_namespace_owned(ns, request->role))
 	{
 		idgen_failure_set(failure, IDGEN_FAILURE_FORBIDDEN,
@@ -224,6 +231,11 @@ carry_out(const IdgenMailTaken *request, IdgenFailure *failure,
 static void
 clean_up(const IdgenMailTaken *request, const IdgenAftermath *aftermath)
 {
+	if (request->mail.kind == IDGEN_REQUEST_FENCE ||
+		request->mail.kind == IDGEN_REQUEST_ADOPT)
+		idgen_stats_add(idgen_stats_get(MyDatabaseId, &aftermath->uuid,
+										request->mail.namespace_name),
+						IDGEN_COUNTER_FENCES, 1);
 	if (aftermath->kill_namespace)
 		idgen_pool_kill(MyDatabaseId, &aftermath->uuid);
 	if (aftermath->kill_incarnation)

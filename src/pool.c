@@ -114,6 +114,28 @@ idgen_pool_survey(Oid database, IdgenCursorSurvey *surveys, int surveys_max)
 }
 
 /*
+ * Keep the count of what a dead cursor issued.  Caller holds the directory lock
+ * and the slot's.
+ */
+static void
+count_ended(int slot_index)
+{
+	const IdgenSlotInfo *info = &idgen_shared->infos[slot_index];
+
+	for (int i = 0; i < idgen_shared->stats_count; i++)
+	{
+		IdgenStats *stats = &idgen_shared->stats[i];
+
+		if (stats->database != info->database ||
+			!same_uuid(&stats->namespace_uuid, &info->namespace_uuid))
+			continue;
+		pg_atomic_fetch_add_u64(&stats->counters[IDGEN_COUNTER_IDS_ENDED],
+								idgen_slot(slot_index)->issued_count);
+		return;
+	}
+}
+
+/*
  * Make DEAD slots FREE that nobody is inside of.  Caller holds the directory
  * lock exclusively.
  */
@@ -126,6 +148,7 @@ bury_dead(void)
 			continue;
 		if (!LWLockConditionalAcquire(&idgen_slot(i)->lock, LW_EXCLUSIVE))
 			continue;
+		count_ended(i);
 		idgen_shared->infos[i].state = IDGEN_SLOT_FREE;
 		LWLockRelease(&idgen_slot(i)->lock);
 	}

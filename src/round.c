@@ -35,12 +35,14 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+#include "alert.h"
 #include "clock.h"
 #include "fence.h"
 #include "identity.h"
 #include "marks.h"
 #include "settings.h"
 #include "shmem.h"
+#include "stats.h"
 #include "tables.h"
 
 #define DAMAGED_HINT \
@@ -219,7 +221,7 @@ open_namespace(IdgenJob *job)
 	if (job->failure.kind != IDGEN_FAILURE_NONE)
 		return false;
 
-	job->marks = idgen_marks_get(&job->uuid);
+	job->marks = idgen_marks_get(&job->uuid, job->name);
 	if (!job->marks->verified)
 	{
 		IdgenFailure failure;
@@ -496,11 +498,36 @@ open_cursor(IdgenRound *round, IdgenJob *job, bool first)
 	item->row.incarnation = idgen_identity_make_number();
 }
 
+/*
+ * Somebody waits, and no cursor was granted more.  If they all have everything
+ * up to the horizon, what they have is used up: say until when.
+ */
+static void
+check_used_up(const IdgenRound *round, IdgenJob *job)
+{
+	int64		earliest = PG_INT64_MAX;
+
+	for (int i = 0; i < round->survey_count; i++)
+	{
+		const IdgenMark *mark;
+
+		if (!same_uuid(&round->surveys[i].namespace_uuid, &job->uuid))
+			continue;
+		mark = idgen_marks_find(job->marks, round->surveys[i].worker);
+		if (mark != NULL)
+			earliest = Min(earliest, mark->high_water);
+	}
+	if (earliest != PG_INT64_MAX && job->failure.kind == IDGEN_FAILURE_NONE &&
+		earliest >= job->now + idgen_round_horizon(job->ns))
+		set_until(&job->failure, IDGEN_FAILURE_CAPACITY, job->ns, earliest);
+}
+
 /* Decide everything for the cursors of one namespace. */
 static void
 decide_cursors(IdgenRound *round, IdgenJob *job)
 {
 	int			cursor_count = 0;
+	int			item_count = round->item_count;
 
 	for (int i = 0; i < round->survey_count; i++)
 	{
@@ -520,13 +547,25 @@ decide_cursors(IdgenRound *round, IdgenJob *job)
 	else if (cursor_count <= job->cursors_seen &&
 			 cursor_count < idgen_max_workers_per_namespace)
 		open_cursor(round, job, false);
+	if (cursor_count > 0 && job->cursor_wanted && round->item_count == item_count)
+		check_used_up(round, job);
 }
 
 /* --- external generators */
 
-static void
-reject(IdgenAnswer *answer, const char *detail, const char *hint)
+/* The statistics of a job's namespace. */
+static IdgenStats *
+job_stats(IdgenJob *job)
 {
+	if (job->stats == NULL)
+		job->stats = idgen_stats_get(MyDatabaseId, &job->uuid, job->name);
+	return job->stats;
+}
+
+static void
+reject(IdgenJob *job, IdgenAnswer *answer, const char *detail, const char *hint)
+{
+	idgen_stats_add(job_stats(job), IDGEN_COUNTER_REJECTIONS, 1);
 	idgen_failure_set(&answer->failure, IDGEN_FAILURE_REJECTED, detail, hint);
 }
 
@@ -717,13 +756,13 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, int request)
 
 	if (!is_holder(taken, job, &row))
 	{
-		reject(answer, "It is unknown, or the token is not its token, or another role activated it.",
+		reject(job, answer, "It is unknown, or the token is not its token, or another role activated it.",
 			   "Activate a fresh incarnation with idgen_activate().");
 		return;
 	}
 	if (!row.active)
 	{
-		reject(answer, "It has ended.",
+		reject(job, answer, "It has ended.",
 			   "Activate a fresh incarnation with idgen_activate().");
 		return;
 	}
@@ -752,16 +791,17 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, int request)
 						last.grant_id, &last.grant);
 			break;
 		case IDGEN_CHAIN_STALE:
-			reject(answer, "This request was answered before, and a later one since.",
+			reject(job, answer, "This request was answered before, and a later one since.",
 				   "Use a new request id for a new grant.");
 			break;
 		case IDGEN_CHAIN_FORKED:
 			idgen_tables_end_incarnation(mail->incarnation);
-			reject(answer, "The request does not follow its last grant: two processes use the same incarnation. It has been ended.",
+			idgen_stats_add(job_stats(job), IDGEN_COUNTER_FORKS, 1);
+			reject(job, answer, "The request does not follow its last grant: two processes use the same incarnation. It has been ended.",
 				   "Each process activates an incarnation of its own with idgen_activate().");
 			break;
 		case IDGEN_CHAIN_TAKEN:
-			reject(answer, "Its grants ended, and its worker was given to another incarnation.",
+			reject(job, answer, "Its grants ended, and its worker was given to another incarnation.",
 				   "Activate a fresh incarnation with idgen_activate().");
 			break;
 	}
@@ -908,6 +948,16 @@ idgen_round_abort(MemoryContext context, char *message, Size message_size)
  * The round
  * -------------------------------------------------------------------- */
 
+static void
+count_grant(IdgenJob *job, int64 latency_us)
+{
+	IdgenStats *stats = job_stats(job);
+
+	idgen_stats_add(stats, IDGEN_COUNTER_GRANTS, 1);
+	idgen_stats_add(stats, IDGEN_COUNTER_GRANT_LATENCY_US, (uint64) latency_us);
+	idgen_stats_max(stats, IDGEN_COUNTER_GRANT_LATENCY_MAX_US, (uint64) latency_us);
+}
+
 /* Publish what is durable now. */
 static void
 publish(IdgenRound *round)
@@ -922,6 +972,7 @@ publish(IdgenRound *round)
 		IdgenGrantRow *row = &item->row;
 		IdgenJob   *job = &round->jobs[item->job];
 
+		count_grant(job, idgen_clock_monotonic_us() - round->begun_us);
 		if (item->request >= 0)
 			set_granted(&round->answers[item->request], job->ns, row->worker,
 						row->incarnation, row->grant_id, &row->grant);
@@ -933,6 +984,16 @@ publish(IdgenRound *round)
 			(void) idgen_pool_publish(item->slot, item->tenure, &row->grant,
 									  job->now);
 	}
+}
+
+/* Log what an operator should know of a namespace. */
+static void
+alert(IdgenJob *job)
+{
+	IdgenWorkerRange range = worker_range(job->ns);
+
+	idgen_alert_check(job->ns, job->marks, job->now,
+					  idgen_worker_range_size(&range), job_stats(job));
 }
 
 /* Decide and write a round, in a transaction. */
@@ -949,6 +1010,7 @@ decide_and_write(IdgenRound *round)
 			continue;
 		decide_cursors(round, &round->jobs[i]);
 		decide_externals(round, &round->jobs[i]);
+		alert(&round->jobs[i]);
 	}
 	lock_rows(round);
 	rows = palloc((round->item_count + 1) * sizeof(IdgenGrantRow));
@@ -965,6 +1027,7 @@ carry_out(IdgenRound *round)
 	IdgenFailure failure;
 	bool		open;
 
+	round->begun_us = idgen_clock_monotonic_us();
 	idgen_round_begin(context);
 	open = idgen_tables_open(&failure);
 	if (open)
@@ -976,6 +1039,8 @@ carry_out(IdgenRound *round)
 	idgen_round_commit(context);
 	strangers_ended |= open;
 	publish(round);
+	if (round->item_count > 0)
+		idgen_mailbox_note_round(round->item_count);
 }
 
 /*

@@ -23,6 +23,7 @@ typedef struct IdgenJob
 	IdgenNamespace *ns;			/* while it is open and nothing failed as a
 								 * whole; else NULL */
 	IdgenMarks *marks;
+	IdgenStats *stats;			/* NULL until something is counted */
 	int64		now;			/* the clock, in ticks */
 	bool		changed;		/* its custody: kill its cursors */
 	bool		dropped_out;	/* its rows could not be locked */
@@ -40,6 +41,7 @@ typedef struct IdgenRound
 	IdgenCursorSurvey *surveys;
 	int			job_count;
 	IdgenJob   *jobs;
+	int64		begun_us;		/* monotonic */
 	int			item_count;
 	int			item_max;
 	struct IdgenItem *items;

@@ -16,6 +16,7 @@ int			idgen_wait_timeout_ms = 5000;
 int			idgen_max_batch = 1000000;
 int			idgen_idle_timeout_ms = 60000;
 int			idgen_max_clock_error_ms = 5000;
+int			idgen_grant_retention_s = 7 * 24 * 3600;
 
 /*
  * Called when the library is loaded.  A parameter of level "postmaster" can
@@ -67,6 +68,13 @@ idgen_settings_define(bool preloaded)
 							&idgen_max_clock_error_ms,
 							5000, 0, 24 * 3600 * 1000,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("idgen.grant_retention",
+							"Time for which idgen_trace() knows grants and incarnations.",
+							"Older ones are deleted; marks never are.",
+							&idgen_grant_retention_s,
+							7 * 24 * 3600, 1, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("idgen");
 }

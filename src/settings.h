@@ -20,6 +20,7 @@ extern int	idgen_wait_timeout_ms;	/* user; 0 = never wait */
 extern int	idgen_max_batch;	/* superuser */
 extern int	idgen_idle_timeout_ms;	/* sighup */
 extern int	idgen_max_clock_error_ms;	/* sighup */
+extern int	idgen_grant_retention_s;	/* sighup */
 
 extern void idgen_settings_define(bool preloaded);
 

@@ -69,6 +69,7 @@ lay_out(IdgenShared *shared)
 	Size		slots;
 	Size		requests;
 	Size		databases;
+	Size		stats;
 
 	size = add_size(size, mul_size(idgen_max_cursors, sizeof(IdgenSlotInfo)));
 	size = slots = TYPEALIGN(IDGEN_SLOT_ALIGN, size);
@@ -77,6 +78,8 @@ lay_out(IdgenShared *shared)
 	size = add_size(size, mul_size(MaxBackends, sizeof(IdgenRequest)));
 	size = databases = MAXALIGN(size);
 	size = add_size(size, mul_size(database_count(), sizeof(IdgenDatabase)));
+	size = stats = MAXALIGN(size);
+	size = add_size(size, mul_size(idgen_max_cursors, sizeof(IdgenStats)));
 
 	if (shared != NULL)
 	{
@@ -85,10 +88,12 @@ lay_out(IdgenShared *shared)
 		shared->slot_count = idgen_max_cursors;
 		shared->request_count = MaxBackends;
 		shared->database_count = database_count();
+		shared->stats_count = idgen_max_cursors;
 		shared->infos = (IdgenSlotInfo *) (base + infos);
 		shared->slots = (IdgenSlotPadded *) (base + slots);
 		shared->requests = (IdgenRequest *) (base + requests);
 		shared->databases = (IdgenDatabase *) (base + databases);
+		shared->stats = (IdgenStats *) (base + stats);
 	}
 	return size;
 }
@@ -150,6 +155,9 @@ shmem_startup(void)
 			LWLockInitialize(&slot->lock, tranche);
 			pg_atomic_init_u64(&slot->tenure, 0);
 		}
+		for (int i = 0; i < idgen_shared->stats_count; i++)
+			for (int j = 0; j < IDGEN_COUNTER_COUNT; j++)
+				pg_atomic_init_u64(&idgen_shared->stats[i].counters[j], 0);
 	}
 	idgen_register_tranche(idgen_shared->directory_lock.tranche, "idgen");
 	LWLockRelease(AddinShmemInitLock);

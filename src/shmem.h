@@ -145,6 +145,59 @@ typedef struct IdgenRequest
 	IdgenAnswer answer;
 } IdgenRequest;
 
+/* What is counted per namespace; times in microseconds. */
+typedef enum IdgenCounter
+{
+	IDGEN_COUNTER_IDS_ENDED,	/* IDs of cursors that are gone */
+	IDGEN_COUNTER_BATCHES,
+	IDGEN_COUNTER_TICK_WAITS,	/* for the next tick */
+	IDGEN_COUNTER_TICK_WAIT_US,
+	IDGEN_COUNTER_GRANT_WAITS,	/* for the authority */
+	IDGEN_COUNTER_GRANT_WAIT_US,
+	IDGEN_COUNTER_LOCK_WAITS,	/* for a busy cursor */
+	IDGEN_COUNTER_LOCK_WAIT_US,
+	IDGEN_COUNTER_EXHAUSTIONS,	/* passes that found every sequence value spent */
+	IDGEN_COUNTER_SPILLS,		/* moves to a higher worker inside a tick */
+	IDGEN_COUNTER_CLOCK_BEHIND, /* passes that found the clock behind */
+	IDGEN_COUNTER_CLOCK_BEHIND_MAX_US,
+	IDGEN_COUNTER_GRANTS_MISSED,	/* passes that found a grant ended and no other */
+	IDGEN_COUNTER_GRANTS,
+	IDGEN_COUNTER_GRANT_LATENCY_US, /* from decision to publication */
+	IDGEN_COUNTER_GRANT_LATENCY_MAX_US,
+	IDGEN_COUNTER_REJECTIONS,	/* IG008 */
+	IDGEN_COUNTER_FORKS,		/* of these, two holders of one incarnation */
+	IDGEN_COUNTER_FENCES,
+	IDGEN_COUNTER_ERRORS		/* failures reported to callers */
+} IdgenCounter;
+
+#define IDGEN_COUNTER_COUNT (IDGEN_COUNTER_ERRORS + 1)
+
+/* Conditions that are logged once when they begin. */
+typedef enum IdgenAlert
+{
+	IDGEN_ALERT_LIFETIME,
+	IDGEN_ALERT_WORKERS,
+	IDGEN_ALERT_FSYNC
+} IdgenAlert;
+
+#define IDGEN_ALERT_COUNT (IDGEN_ALERT_FSYNC + 1)
+
+/*
+ * Statistics of one namespace.  Counters are atomic; "alerted" is the authority
+ * worker's alone; everything else: directory lock.
+ */
+typedef struct IdgenStats
+{
+	Oid			database;		/* InvalidOid = unused */
+	pg_uuid_t	namespace_uuid;
+	char		namespace_name[NAMEDATALEN];
+	pg_atomic_uint64 counters[IDGEN_COUNTER_COUNT];
+	bool		alerted[IDGEN_ALERT_COUNT];
+	IdgenFailure last_error;
+	int64		last_error_ms;	/* Unix time; 0 = none */
+	int64		reset_ms;		/* Unix time counting began */
+} IdgenStats;
+
 /*
  * A database in use, and its authority worker.  All fields: directory lock.
  * worker_pid is 0 when no worker lives; a worker clears it on its way out.
@@ -157,6 +210,10 @@ typedef struct IdgenDatabase
 	int64		started_at_us;	/* monotonic time of the last attempt to start */
 	bool		start_failed;	/* it found no background worker slot free */
 	bool		stop_wanted;	/* the database is being dropped */
+	uint64		rounds;			/* of this worker that wrote grants */
+	uint64		grants;			/* in those */
+	int64		last_round_ms;	/* Unix time */
+	int64		worker_started_ms;	/* Unix time */
 } IdgenDatabase;
 
 typedef struct IdgenShared
@@ -178,10 +235,12 @@ typedef struct IdgenShared
 	int			slot_count;
 	int			request_count;
 	int			database_count;
+	int			stats_count;
 	IdgenSlotInfo *infos;		/* [slot_count] */
 	IdgenSlotPadded *slots;		/* [slot_count] */
 	IdgenRequest *requests;		/* [request_count], by process number */
 	IdgenDatabase *databases;	/* [database_count] */
+	IdgenStats *stats;			/* [stats_count] */
 } IdgenShared;
 
 /* NULL when the library was not preloaded. */

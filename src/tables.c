@@ -686,10 +686,15 @@ typedef enum IdgenStatement
 	SQL_RETIRE_NAMESPACE,
 	SQL_UPDATE_AUTHORITY,
 	SQL_UPDATE_RANGE,
-	SQL_RESET_SUMS
+	SQL_RESET_SUMS,
+
+	/* by the authority: retention */
+	SQL_DELETE_GRANTS,
+	SQL_MERGE_GRANTS,
+	SQL_DELETE_INCARNATIONS
 } IdgenStatement;
 
-#define STATEMENT_COUNT (SQL_RESET_SUMS + 1)
+#define STATEMENT_COUNT (SQL_DELETE_INCARNATIONS + 1)
 
 /* "{table}" stands for the qualified name of idgen_table. */
 static const struct
@@ -902,6 +907,43 @@ static const struct
 		"UPDATE ONLY {authority} SET (worker_count, mark_sum) ="
 		" (SELECT count(*), coalesce(sum(high_water), 0) FROM ONLY {worker}"
 		"  WHERE namespace = $1) WHERE namespace = $1", 1, {TEXTOID}
+	},
+
+	/* the oldest rows of one worker at a time: bounded, and by key */
+	[SQL_DELETE_GRANTS] = {
+		"WITH old AS (SELECT start_tick, granted_at FROM ONLY {grant}"
+		"  WHERE namespace = $1 AND worker = $2 ORDER BY start_tick LIMIT 1000)"
+		" DELETE FROM ONLY {grant} g USING old o"
+		" WHERE g.namespace = $1 AND g.worker = $2 AND g.start_tick = o.start_tick"
+		" AND o.granted_at < clock_timestamp() - make_interval(secs => $3)", 3,
+		{TEXTOID, INT4OID, FLOAT8OID}
+	},
+	[SQL_MERGE_GRANTS] = {
+		"WITH old AS (SELECT start_tick, end_tick, incarnation, granted_at"
+		"  FROM ONLY {grant} WHERE namespace = $1 AND worker = $2"
+		"  ORDER BY start_tick LIMIT 1000),"
+		" settled AS (SELECT *, CASE WHEN incarnation = lag(incarnation) OVER w"
+		"   AND start_tick = lag(end_tick) OVER w THEN 0 ELSE 1 END AS begins"
+		"  FROM old WHERE granted_at < clock_timestamp() - make_interval(secs => $3)"
+		"  WINDOW w AS (ORDER BY start_tick)),"
+		" numbered AS (SELECT *, sum(begins) OVER (ORDER BY start_tick) AS run FROM settled),"
+		" headed AS (SELECT start_tick, end_tick,"
+		"  first_value(start_tick) OVER (PARTITION BY run ORDER BY start_tick) AS first"
+		"  FROM numbered),"
+		" gone AS (DELETE FROM ONLY {grant} g USING headed h"
+		"  WHERE g.namespace = $1 AND g.worker = $2 AND g.start_tick = h.start_tick"
+		"  AND h.start_tick > h.first)"
+		" UPDATE ONLY {grant} g SET end_tick = r.last"
+		" FROM (SELECT first, max(end_tick) AS last FROM headed"
+		"  GROUP BY first HAVING count(*) > 1) r"
+		" WHERE g.namespace = $1 AND g.worker = $2 AND g.start_tick = r.first", 3,
+		{TEXTOID, INT4OID, FLOAT8OID}
+	},
+	[SQL_DELETE_INCARNATIONS] = {
+		"DELETE FROM ONLY {incarnation} WHERE incarnation = ANY (ARRAY("
+		" SELECT incarnation FROM ONLY {incarnation} WHERE state = 'ended'"
+		" AND ended_at < clock_timestamp() - make_interval(secs => $1) LIMIT 1000))", 1,
+		{FLOAT8OID}
 	},
 };
 
@@ -2000,4 +2042,35 @@ idgen_tables_retire(const char *name)
 {
 	run_for_namespace(SQL_RETIRE_NAMESPACE, name);
 	idgen_tables_announce();
+}
+
+/* --- retention */
+
+/*
+ * Among the oldest 1,000 grants of a worker, delete those past the retention and
+ * merge adjacent ones of one incarnation that are settled, that is so old that
+ * no request for them can be repeated.  Returns how many rows were touched;
+ * marks are not.
+ */
+int
+idgen_tables_compact(const char *name, int32 worker, int64 settled_s,
+					 int64 retention_s)
+{
+	Datum		values[3] = {
+		CStringGetTextDatum(name), Int32GetDatum(worker),
+		Float8GetDatum((double) retention_s)
+	};
+	uint64		touched = run(SQL_DELETE_GRANTS, values, NULL);
+
+	values[2] = Float8GetDatum((double) Min(settled_s, retention_s));
+	return (int) (touched + run(SQL_MERGE_GRANTS, values, NULL));
+}
+
+/* Delete incarnations that ended before the retention; returns how many. */
+int
+idgen_tables_forget_incarnations(int64 retention_s)
+{
+	Datum		values[1] = {Float8GetDatum((double) retention_s)};
+
+	return (int) run(SQL_DELETE_INCARNATIONS, values, NULL);
 }

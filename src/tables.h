@@ -179,5 +179,8 @@ extern void idgen_tables_end_all(const char *name);
 extern void idgen_tables_end_incarnation(int64 incarnation);
 extern void idgen_tables_end_strangers(const pg_uuid_t *boot);
 extern void idgen_tables_retire(const char *name);
+extern int	idgen_tables_compact(const char *name, int32 worker,
+								 int64 settled_s, int64 retention_s);
+extern int	idgen_tables_forget_incarnations(int64 retention_s);
 
 #endif							/* IDGEN_TABLES_H */

@@ -1,0 +1,17 @@
+/*
+ * alert.h
+ *		Tell the server log what an operator should know in time.
+ */
+#ifndef IDGEN_ALERT_H
+#define IDGEN_ALERT_H
+
+#include "postgres.h"
+
+#include "marks.h"
+#include "namespace.h"
+#include "shmem.h"
+
+extern void idgen_alert_check(const IdgenNamespace *ns, const IdgenMarks *marks,
+							  int64 now, int64 workers, IdgenStats *stats);
+
+#endif							/* IDGEN_ALERT_H */

@@ -1,0 +1,82 @@
+/*
+ * retention.c
+ *		Compact old grants, in bounded steps of the authority worker.
+ *
+ * A step looks at the oldest grants of a few workers, in turn, and is a
+ * transaction of its own; it never touches a mark, so that nothing rests on it
+ * but what idgen_trace can tell.  A record is merged with its neighbours after
+ * an hour, which is the longest horizon: no answer from it can be asked for
+ * again by then.
+ */
+#include "compat.h"
+
+#include "retention.h"
+
+#include "clock.h"
+#include "marks.h"
+#include "round.h"
+#include "settings.h"
+#include "tables.h"
+
+/* A step at most this often, over at most so many workers. */
+#define STEP_EVERY_US		INT64_C(1000000)
+#define WORKERS_PER_STEP	16
+
+/* Ended incarnations are looked for this often. */
+#define INCARNATIONS_EVERY_US	INT64_C(600000000)
+
+#define SETTLED_S			3600
+
+static int64 last_step_us = 0;
+static int64 last_incarnations_us = 0;
+
+/* Compact the next few workers in turn. */
+static void
+compact_some(void)
+{
+	for (int i = 0; i < WORKERS_PER_STEP; i++)
+	{
+		const char *name;
+		int32		worker;
+
+		if (!idgen_marks_next(&name, &worker))
+			return;
+		(void) idgen_tables_compact(name, worker, SETTLED_S,
+									idgen_grant_retention_s);
+	}
+}
+
+/* Do a step if it is time; failures are left for another time. */
+void
+idgen_retention_step(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+	int64		now_us = idgen_clock_monotonic_us();
+
+	if (now_us - last_step_us < STEP_EVERY_US)
+		return;
+	last_step_us = now_us;
+	PG_TRY();
+	{
+		IdgenFailure failure;
+
+		idgen_round_begin(context);
+		if (idgen_tables_open(&failure))
+		{
+			compact_some();
+			if (now_us - last_incarnations_us >= INCARNATIONS_EVERY_US)
+			{
+				(void) idgen_tables_forget_incarnations(idgen_grant_retention_s);
+				last_incarnations_us = now_us;
+			}
+		}
+		idgen_round_commit(context);
+	}
+	PG_CATCH();
+	{
+		char		message[IDGEN_FAILURE_TEXT_MAX];
+
+		idgen_round_abort(context, message, sizeof(message));
+	}
+	PG_END_TRY();
+}

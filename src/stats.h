@@ -1,0 +1,33 @@
+/*
+ * stats.h
+ *		Counters of namespaces, in shared memory.
+ *
+ * They count from the start of shared memory or the last reset, and are for
+ * watching only: no decision rests on them.
+ */
+#ifndef IDGEN_STATS_H
+#define IDGEN_STATS_H
+
+#include "postgres.h"
+
+#include "utils/uuid.h"
+
+#include "failure.h"
+#include "shmem.h"
+
+extern IdgenStats *idgen_stats_get(Oid database, const pg_uuid_t *namespace_uuid,
+								   const char *namespace_name);
+extern void idgen_stats_max(IdgenStats *stats, IdgenCounter counter,
+							uint64 value);
+extern void idgen_stats_note_error(IdgenStats *stats,
+								   const IdgenFailure *failure);
+
+/* Add to a counter; stats may be NULL, then nothing is counted. */
+static inline void
+idgen_stats_add(IdgenStats *stats, IdgenCounter counter, uint64 value)
+{
+	if (stats != NULL)
+		pg_atomic_fetch_add_u64(&stats->counters[counter], value);
+}
+
+#endif							/* IDGEN_STATS_H */
