@@ -1,7 +1,7 @@
 /*
  * grant_test.c
- *		The interval rule, replenishing, fences, the choice of a worker, the
- *		identity verdict.
+ *		The interval rule, replenishing, fences, the chain of grants, the choice
+ *		of a worker, the identity verdict.
  */
 #include "cursor.h"
 #include "grant.h"
@@ -307,6 +307,22 @@ static const FenceCase fence_cases[] = {
 		INT64_MAX},
 	{"clock as late as can be", {2 * IDGEN_UNIX_MS_MAX, 0, 0, 0, 100, 7},
 		INT64_MAX, 2 * IDGEN_UNIX_MS_MAX + 107},
+
+	{"mark at the end of 63 bits", {0, 0, INT64_MAX, 0, 100, 7}, INT64_MAX,
+		INT64_MAX},
+	{"mark one tick before the end of 63 bits", {0, 0, INT64_MAX - 1, 0, 100, 7},
+		INT64_MAX, INT64_MAX},
+	{"the last mark whose fence is cut", {0, 0, INT64_MAX - 6, 0, 100, 7},
+		INT64_MAX, INT64_MAX},
+	{"up to the end of 63 bits", {0, 0, INT64_MAX - 7, 0, 100, 7}, INT64_MAX,
+		INT64_MAX},
+	{"up to one tick before it", {0, 0, INT64_MAX - 8, 0, 100, 7}, INT64_MAX,
+		INT64_MAX - 1},
+	{"field shorter than the fence", {3, 3, 4, 0, 100, 7}, 8, 8},
+	{"field shorter than the fence, clocks before tick 0",
+	{-500, -400, 0, 0, 100, 7}, 8, 8},
+	{"field as long as the fence", {0, 0, 0, 0, 100, 7}, 107, 107},
+	{"field one tick longer than the fence", {0, 0, 0, 0, 100, 7}, 108, 107},
 };
 
 static void
@@ -321,6 +337,129 @@ test_fence_floor(void)
 		CHECK(c->floor >= c->facts.highest_mark);
 		CHECK(c->floor >= c->facts.above || c->floor == c->tick_count);
 	}
+}
+
+typedef struct ChainCase
+{
+	bool		holds_worker;
+	bool		is_last_request;
+	bool		is_recorded;
+	bool		follows_last;	/* after_grant equals last_grant */
+	IdgenChainVerdict verdict;
+} ChainCase;
+
+/* Every combination: TAKEN, then REPEATED, then STALE, then NEXT or FORKED. */
+static const ChainCase chain_cases[] = {
+	{false, false, false, false, IDGEN_CHAIN_TAKEN},
+	{false, false, false, true, IDGEN_CHAIN_TAKEN},
+	{false, false, true, false, IDGEN_CHAIN_TAKEN},
+	{false, false, true, true, IDGEN_CHAIN_TAKEN},
+	{false, true, false, false, IDGEN_CHAIN_TAKEN},
+	{false, true, false, true, IDGEN_CHAIN_TAKEN},
+	{false, true, true, false, IDGEN_CHAIN_TAKEN},
+	{false, true, true, true, IDGEN_CHAIN_TAKEN},
+	{true, false, false, false, IDGEN_CHAIN_FORKED},
+	{true, false, false, true, IDGEN_CHAIN_NEXT},
+	{true, false, true, false, IDGEN_CHAIN_STALE},
+	{true, false, true, true, IDGEN_CHAIN_STALE},
+	{true, true, false, false, IDGEN_CHAIN_REPEATED},
+	{true, true, false, true, IDGEN_CHAIN_REPEATED},
+	{true, true, true, false, IDGEN_CHAIN_REPEATED},
+	{true, true, true, true, IDGEN_CHAIN_REPEATED},
+};
+
+static void
+test_chain_judge(void)
+{
+	/* the first two agree in their low 32 bits */
+	const int64_t grants[] = {1, INT64_C(0x100000001), 2, 0, -1, INT64_MAX,
+	INT64_MIN};
+
+	for (size_t i = 0; i < UNIT_COUNT(chain_cases); i++)
+	{
+		const ChainCase *c = &chain_cases[i];
+
+		for (size_t a = 0; a < UNIT_COUNT(grants); a++)
+			for (size_t l = 0; l < UNIT_COUNT(grants); l++)
+			{
+				const IdgenChainFacts facts = {
+					.holds_worker = c->holds_worker,
+					.is_last_request = c->is_last_request,
+					.is_recorded = c->is_recorded,
+					.after_grant = grants[a],
+					.last_grant = grants[l],
+				};
+
+				if ((a == l) == c->follows_last &&
+					!CHECK_EQ(idgen_chain_judge(&facts), c->verdict))
+					printf("# in case %zu, %" PRId64 " after %" PRId64 "\n", i,
+						   grants[a], grants[l]);
+			}
+	}
+}
+
+typedef struct ExternalCase
+{
+	int64_t		range_size;
+	int64_t		server_workers;
+	int64_t		external_max;
+} ExternalCase;
+
+static const ExternalCase external_cases[] = {
+	/* an empty range, and those too small to be shared by a quarter */
+	{0, 0, 0}, {0, 1, 0}, {0, 16, 0},
+	{1, 0, 0}, {1, 1, 0}, {1, 16, 0},
+	{2, 0, 1}, {2, 1, 1}, {2, 16, 1},
+	{3, 0, 2}, {3, 1, 2}, {3, 16, 2},
+	{4, 0, 3}, {4, 1, 3}, {4, 16, 3},
+	{7, 16, 6}, {8, 1, 7}, {8, 2, 6}, {8, 16, 6},
+
+	/* the quarter decides, then the setting */
+	{16, 0, 15}, {16, 1, 15}, {16, 3, 13}, {16, 4, 12}, {16, 5, 12},
+	{16, 16, 12},
+	{63, 16, 48}, {64, 16, 48}, {65, 16, 49}, {68, 17, 51},
+	{512, 1, 511}, {512, 16, 496}, {512, 128, 384}, {512, 129, 384},
+	{512, 1024, 384},
+	{1024, 1, 1023}, {1024, 16, 1008}, {1024, 256, 768}, {1024, 257, 768},
+	{1024, 1024, 768},
+	{INT64_C(1) << 31, 16, (INT64_C(1) << 31) - 16},
+};
+
+static void
+test_external_workers_max(void)
+{
+	for (size_t i = 0; i < UNIT_COUNT(external_cases); i++)
+	{
+		const ExternalCase *c = &external_cases[i];
+
+		if (!CHECK_EQ(idgen_external_workers_max(c->range_size,
+												 c->server_workers),
+					  c->external_max))
+			printf("# in the case: %" PRId64 " workers, %" PRId64
+				   " for the server\n", c->range_size, c->server_workers);
+	}
+}
+
+/*
+ * Whatever the setting, one worker of a range that has any stays with the
+ * server, and no more than the setting or a quarter beyond that.
+ */
+static void
+test_external_leaves_one(void)
+{
+	for (int64_t size = 0; size <= 1024; size++)
+		for (int64_t wanted = 0; wanted <= 300; wanted++)
+		{
+			const int64_t external = idgen_external_workers_max(size, wanted);
+			const int64_t kept = size - external;
+
+			CHECK(external >= 0);
+			CHECK(size == 0 || kept >= 1);
+			CHECK(kept <= 1 || (kept <= wanted && 4 * kept <= size));
+
+			/* and no fewer: one more would be too many */
+			CHECK(size == 0 || kept + 1 > wanted || 4 * (kept + 1) > size);
+		}
 }
 
 /* Issue one ID for incarnation "who"; the ticks it may use are its own. */
@@ -606,6 +745,11 @@ static const UnitTest tests[] = {
 	{"due: not at once, never too early to grant, in time",
 	test_due_not_at_once},
 	{"a fence's floor, case by case", test_fence_floor},
+	{"a request against the chain, every combination", test_chain_judge},
+	{"workers for external incarnations, case by case",
+	test_external_workers_max},
+	{"external incarnations leave the server its share",
+	test_external_leaves_one},
 	{"the size of a worker range and of its halves", test_range_size},
 	{"every free worker is chosen equally often, a busy one never",
 	test_choose_uniform},

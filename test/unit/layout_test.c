@@ -358,6 +358,42 @@ test_validate_short_field(void)
 	CHECK_EQ(idgen_layout_validate(&layout), IDGEN_LAYOUT_SHORT_FIELD);
 }
 
+/* Every other fault of a format whose field is too short is named instead. */
+static void
+test_validate_short_field_last(void)
+{
+	IdgenLayout layout;
+	const IdgenLayout layout_short = {.kind = IDGEN_KIND_TIME,
+		.timestamp_bits = 1, .worker_bits = 31, .sequence_bits = 31,
+	.epoch_ms = 0, .tick_ms = 1, .horizon_ms = IDGEN_HORIZON_MS_MAX};
+
+	CHECK_EQ(idgen_layout_validate(&layout_short), IDGEN_LAYOUT_SHORT_FIELD);
+	layout = layout_short;
+	layout.timestamp_bits = 0;
+	CHECK_EQ(idgen_layout_validate(&layout), IDGEN_LAYOUT_BAD_TIMESTAMP_BITS);
+	layout = layout_short;
+	layout.worker_bits = 32;
+	CHECK_EQ(idgen_layout_validate(&layout), IDGEN_LAYOUT_BAD_WORKER_BITS);
+	layout = layout_short;
+	layout.sequence_bits = 32;
+	CHECK_EQ(idgen_layout_validate(&layout), IDGEN_LAYOUT_BAD_SEQUENCE_BITS);
+	layout = layout_short;
+	layout.timestamp_bits = 2;
+	CHECK_EQ(idgen_layout_validate(&layout), IDGEN_LAYOUT_BAD_SUM);
+	layout = layout_short;
+	layout.epoch_ms = IDGEN_UNIX_MS_MAX + 1;
+	CHECK_EQ(idgen_layout_validate(&layout), IDGEN_LAYOUT_BAD_EPOCH);
+	layout = layout_short;
+	layout.tick_ms = -1;
+	CHECK_EQ(idgen_layout_validate(&layout), IDGEN_LAYOUT_BAD_TICK);
+	layout = layout_short;
+	layout.tick_ms = 0;
+	CHECK_EQ(idgen_layout_validate(&layout), IDGEN_LAYOUT_BAD_TICK);
+	layout = layout_short;
+	layout.horizon_ms = IDGEN_HORIZON_MS_MAX + 1;
+	CHECK_EQ(idgen_layout_validate(&layout), IDGEN_LAYOUT_BAD_HORIZON);
+}
+
 static void
 test_tick_at(void)
 {
@@ -494,6 +530,67 @@ test_lower_bound_limits(void)
 }
 
 static void
+test_lower_bound_ms(void)
+{
+	const IdgenLayout layout = with_tick(1000);
+
+	CHECK_EQ(idgen_layout_lower_bound_ms(&worked, 160), 160 << 7);
+	CHECK_EQ(idgen_layout_lower_bound_ms(&worked, 1), 1 << 7);
+	CHECK_EQ(idgen_layout_lower_bound_ms(&worked, 0), 0);
+	CHECK_EQ(idgen_layout_lower_bound_ms(&worked, -1), 0);
+	CHECK_EQ(idgen_layout_lower_bound_ms(&standard, EPOCH_2025_MS - 1), 0);
+	CHECK_EQ(idgen_layout_lower_bound_ms(&standard, EPOCH_2025_MS), 0);
+	CHECK_EQ(idgen_layout_lower_bound_ms(&standard, EPOCH_2025_MS + 1), 1 << 22);
+
+	/* in the middle of a tick */
+	CHECK_EQ(idgen_layout_lower_bound_ms(&layout, 5000), 5 << 7);
+	CHECK_EQ(idgen_layout_lower_bound_ms(&layout, 5001), 6 << 7);
+	CHECK_EQ(idgen_layout_lower_bound_ms(&layout, 6000), 6 << 7);
+	CHECK_EQ(idgen_layout_lower_bound_ms(&layout, -1), 0);
+	CHECK_EQ(idgen_layout_lower_bound_ms(&layout, -5001), 0);
+}
+
+/* The ends of the times it accepts, beside the ends of the epochs. */
+static void
+test_lower_bound_ms_limits(void)
+{
+	IdgenLayout layout = worked;
+
+	/* the end of the field */
+	CHECK_EQ(idgen_layout_lower_bound_ms(&worked, 4095), 4095 << 7);
+	CHECK_EQ(idgen_layout_lower_bound_ms(&worked, 4096), INT64_MAX);
+	CHECK_EQ(idgen_layout_lower_bound_ms(&worked, IDGEN_UNIX_MS_MAX), INT64_MAX);
+	CHECK_EQ(idgen_layout_lower_bound_ms(&worked, -IDGEN_UNIX_MS_MAX), 0);
+
+	layout.epoch_ms = IDGEN_UNIX_MS_MAX;
+	CHECK_EQ(idgen_layout_lower_bound_ms(&layout, IDGEN_UNIX_MS_MAX), 0);
+	CHECK_EQ(idgen_layout_lower_bound_ms(&layout, -IDGEN_UNIX_MS_MAX), 0);
+	layout.epoch_ms = -IDGEN_UNIX_MS_MAX;
+	CHECK_EQ(idgen_layout_lower_bound_ms(&layout, -IDGEN_UNIX_MS_MAX), 0);
+	CHECK_EQ(idgen_layout_lower_bound_ms(&layout, -IDGEN_UNIX_MS_MAX + 1),
+			 1 << 7);
+	CHECK_EQ(idgen_layout_lower_bound_ms(&layout, IDGEN_UNIX_MS_MAX), INT64_MAX);
+
+	/* the longest way, 2^61 ms: past 61 bits, within 62 and 63 */
+	for (int bits = 61; bits <= 63; bits++)
+	{
+		layout = with_widths(bits, 0, 0);
+		layout.epoch_ms = -IDGEN_UNIX_MS_MAX;
+		CHECK_EQ(idgen_layout_lower_bound_ms(&layout, IDGEN_UNIX_MS_MAX),
+				 bits == 61 ? INT64_MAX : 2 * IDGEN_UNIX_MS_MAX);
+		CHECK_EQ(idgen_layout_lower_bound_ms(&layout, IDGEN_UNIX_MS_MAX - 1),
+				 2 * IDGEN_UNIX_MS_MAX - 1);
+	}
+	layout = with_widths(62, 0, 1);
+	layout.epoch_ms = -IDGEN_UNIX_MS_MAX;
+	CHECK_EQ(idgen_layout_lower_bound_ms(&layout, IDGEN_UNIX_MS_MAX),
+			 4 * IDGEN_UNIX_MS_MAX);
+	layout.tick_ms = IDGEN_TICK_MS_MAX;
+	CHECK_EQ(idgen_layout_lower_bound_ms(&layout, IDGEN_UNIX_MS_MAX),
+			 2 * (2 * IDGEN_UNIX_MS_MAX / IDGEN_TICK_MS_MAX + 1));
+}
+
+static void
 test_life(void)
 {
 	IdgenLayout layout = with_tick(1000);
@@ -524,6 +621,7 @@ static const UnitTest tests[] = {
 	{"validate: widths sum to 63, not to 64", test_validate_sum},
 	{"validate: epoch, tick and horizon at their limits", test_validate_times},
 	{"validate: a field shorter than the horizon", test_validate_short_field},
+	{"validate: a short field is named last", test_validate_short_field_last},
 	{"tick of a time is a floor, also before the epoch", test_tick_at},
 	{"tick of a time at the ends of time", test_tick_at_limits},
 	{"time of a tick, and too far to tell", test_unix_ms},
@@ -531,6 +629,9 @@ static const UnitTest tests[] = {
 	{"lower bound at, before and after the epoch", test_lower_bound},
 	{"lower bound in the middle of a tick", test_lower_bound_mid_tick},
 	{"lower bound never wraps", test_lower_bound_limits},
+	{"lower bound of a millisecond", test_lower_bound_ms},
+	{"lower bound of a millisecond at the ends of time",
+	test_lower_bound_ms_limits},
 	{"a field has not begun, runs, is over", test_life},
 };
 

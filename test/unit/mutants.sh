@@ -244,11 +244,13 @@ mutant 'grants share one tick' grant.c \
 mutant 'eligible is ignored' grant.c \
 	's/max_tick(facts->high_water, facts->eligible)/max_tick(facts->high_water, facts->now)/'
 mutant 'a grant may start in the past' grant.c \
-	's/max_tick(facts->now, 0));/0);/'
+	's/facts->eligible), facts->now);/facts->eligible), 0);/'
 mutant 'a grant may start one tick in the past' grant.c \
-	's/max_tick(facts->now, 0));/max_tick(facts->now - 1, 0));/'
+	's/facts->eligible), facts->now);/facts->eligible), facts->now - 1);/'
 mutant 'a grant never starts now' grant.c \
-	's/max_tick(facts->now, 0));/max_tick(facts->now + 1, 0));/'
+	's/facts->eligible), facts->now);/facts->eligible), facts->now + 1);/'
+mutant 'a grant starts at the earlier of the mark and now' grant.c \
+	's/start = max_tick(max_tick(/start = min_tick(max_tick(/'
 mutant 'a grant is one tick longer than asked' grant.c \
 	's/? start + facts->length : limit/? start + facts->length + 1 : limit/'
 mutant 'a length of zero is granted' grant.c \
@@ -291,24 +293,129 @@ mutant 'a fence ignores what the marks say of the clock' grant.c \
 	's/facts->highest_mark - facts->horizon);/INT64_MIN);/'
 mutant 'a fence takes the highest mark for a clock' grant.c \
 	's/facts->highest_mark - facts->horizon);/facts->highest_mark);/'
+mutant 'a fence takes the earlier of the clocks and the marks' grant.c \
+	's/latest = max_tick(max_tick(/latest = min_tick(max_tick(/'
 mutant 'a fence starts from before tick 0' grant.c \
-	's/max_tick(latest, 0) + facts->horizon/latest + facts->horizon/'
+	's/floor = min_tick(max_tick(latest, 0), /floor = min_tick(latest, /'
+mutant 'a fence starts from tick 1' grant.c \
+	's/floor = min_tick(max_tick(latest, 0), /floor = min_tick(max_tick(latest, 1), /'
 mutant 'a fence ignores the horizon' grant.c \
-	's/max_tick(latest, 0) + facts->horizon +/max_tick(latest, 0) +/'
+	's/distance = facts->horizon + facts->clock_error;/distance = facts->clock_error;/'
 mutant 'a fence ignores the clock error' grant.c \
-	's/^\t\tfacts->clock_error;/\t\t0;/'
+	's/distance = facts->horizon + facts->clock_error;/distance = facts->horizon;/'
 mutant 'a fence is one tick short' grant.c \
-	's/^\t\tfacts->clock_error;/\t\tfacts->clock_error - 1;/'
+	's/distance = facts->horizon + facts->clock_error;/distance = facts->horizon + facts->clock_error - 1;/'
 mutant 'a fence is one tick long' grant.c \
-	's/^\t\tfacts->clock_error;/\t\tfacts->clock_error + 1;/'
+	's/distance = facts->horizon + facts->clock_error;/distance = facts->horizon + facts->clock_error + 1;/'
+mutant 'a fence adds before it is cut, and overflows' grant.c \
+	's/floor = min_tick(.*) + distance;/floor = max_tick(latest, 0) + distance;/'
+mutant 'a fence is cut, but no distance before the end' grant.c \
+	's/tick_count - distance) + distance;/tick_count) + distance;/'
+mutant 'a fence is cut one tick early' grant.c \
+	's/tick_count - distance) + distance;/tick_count - distance - 1) + distance;/'
+mutant 'a fence is cut one tick late, and overflows' grant.c \
+	's/tick_count - distance) + distance;/tick_count - distance + 1) + distance;/'
+mutant 'a fence is not moved by its distance' grant.c \
+	's/tick_count - distance) + distance;/tick_count - distance);/'
+mutant 'a fence is no less than its distance from the end' grant.c \
+	's/floor = min_tick(max_tick(latest, 0), /floor = max_tick(max_tick(latest, 0), /'
+mutant 'a short field begins at tick 0 behind a fence' grant.c \
+	's/tick_count - distance) + distance;/max_tick(tick_count - distance, 0)) + 0 * distance;/'
 mutant 'a fence ignores what the operator named' grant.c \
-	's/max_tick(facts->highest_mark, facts->above)/facts->highest_mark/'
+	's/max_tick(floor, facts->above)/floor/'
 mutant 'a fence lowers to what the operator named' grant.c \
-	's/floor = max_tick(floor, max_tick(facts->highest_mark/floor = min_tick(floor, max_tick(facts->highest_mark/'
+	's/max_tick(floor, facts->above)/min_tick(floor, facts->above)/'
+mutant 'a fence is one tick past what the operator named' grant.c \
+	's/max_tick(floor, facts->above)/max_tick(floor, facts->above + (facts->above < INT64_MAX))/'
+mutant 'a fence is one tick before what the operator named' grant.c \
+	's/max_tick(floor, facts->above)/max_tick(floor, facts->above - 1)/'
 mutant 'a fence reaches past the field' grant.c \
-	's/return min_tick(floor, tick_count);/return max_tick(floor, 0 * tick_count);/'
+	's/return min_tick(max_tick(floor, facts->above), tick_count);/return max_tick(floor, facts->above);/'
 mutant 'a fence leaves the last tick of the field' grant.c \
-	's/return min_tick(floor, tick_count);/return min_tick(floor, tick_count - 1);/'
+	's/facts->above), tick_count);/facts->above), tick_count - 1);/'
+mutant 'a fence uses up the field' grant.c \
+	's/return min_tick(max_tick(floor, facts->above), tick_count);/return max_tick(max_tick(floor, facts->above), tick_count);/'
+
+# ---- grant: the chain, external incarnations ----
+
+mutant 'a worker that was taken is granted on' grant.c \
+	's/if (!facts->holds_worker)/if (facts->holds_worker \&\& false)/'
+mutant 'every worker was taken' grant.c \
+	's/if (!facts->holds_worker)/if (facts->holds_worker || true)/'
+mutant 'a taken worker is the one that is held' grant.c \
+	's/if (!facts->holds_worker)/if (facts->holds_worker)/'
+mutant 'a retry beats a taken worker' grant.c \
+	's/if (!facts->holds_worker)/if (!facts->holds_worker \&\& !facts->is_last_request)/'
+mutant 'a stale request beats a taken worker' grant.c \
+	's/if (!facts->holds_worker)/if (!facts->holds_worker \&\& !facts->is_recorded)/'
+mutant 'a fork beats a taken worker' grant.c \
+	's/if (!facts->holds_worker)/if (!facts->holds_worker \&\& facts->after_grant == facts->last_grant)/'
+mutant 'a taken worker is a fork' grant.c \
+	's/return IDGEN_CHAIN_TAKEN;/return IDGEN_CHAIN_FORKED;/'
+mutant 'a taken worker is a stale request' grant.c \
+	's/return IDGEN_CHAIN_TAKEN;/return IDGEN_CHAIN_STALE;/'
+mutant 'a retry is not recognised' grant.c \
+	's/if (facts->is_last_request)/if (facts->is_last_request \&\& false)/'
+mutant 'every request is a retry' grant.c \
+	's/if (facts->is_last_request)/if (facts->is_last_request || true)/'
+mutant 'a retry is stale when it is recorded' grant.c \
+	's/if (facts->is_last_request)/if (facts->is_last_request \&\& !facts->is_recorded)/'
+mutant 'a retry must be recorded' grant.c \
+	's/if (facts->is_last_request)/if (facts->is_last_request \&\& facts->is_recorded)/'
+mutant 'a retry must follow the last grant' grant.c \
+	's/if (facts->is_last_request)/if (facts->is_last_request \&\& facts->after_grant == facts->last_grant)/'
+mutant 'a retry must not follow the last grant' grant.c \
+	's/if (facts->is_last_request)/if (facts->is_last_request \&\& facts->after_grant != facts->last_grant)/'
+mutant 'a retry gets a new grant' grant.c \
+	's/return IDGEN_CHAIN_REPEATED;/return IDGEN_CHAIN_NEXT;/'
+mutant 'a retry is stale' grant.c \
+	's/return IDGEN_CHAIN_REPEATED;/return IDGEN_CHAIN_STALE;/'
+mutant 'a stale request is not recognised' grant.c \
+	's/if (facts->is_recorded)/if (facts->is_recorded \&\& false)/'
+mutant 'every request is stale' grant.c \
+	's/if (facts->is_recorded)/if (facts->is_recorded || true)/'
+mutant 'a stale request that follows the last grant goes on' grant.c \
+	's/if (facts->is_recorded)/if (facts->is_recorded \&\& facts->after_grant != facts->last_grant)/'
+mutant 'a stale request that follows another grant is a fork' grant.c \
+	's/if (facts->is_recorded)/if (facts->is_recorded \&\& facts->after_grant == facts->last_grant)/'
+mutant 'a stale request gets the last grant' grant.c \
+	's/return IDGEN_CHAIN_STALE;/return IDGEN_CHAIN_REPEATED;/'
+mutant 'a stale request ends the incarnation' grant.c \
+	's/return IDGEN_CHAIN_STALE;/return IDGEN_CHAIN_FORKED;/'
+mutant 'a request that follows the last grant is a fork' grant.c \
+	's/return facts->after_grant == facts->last_grant ?/return facts->after_grant != facts->last_grant ?/'
+mutant 'a request that follows a later grant goes on' grant.c \
+	's/return facts->after_grant == facts->last_grant ?/return facts->after_grant >= facts->last_grant ?/'
+mutant 'a request that follows an earlier grant goes on' grant.c \
+	's/return facts->after_grant == facts->last_grant ?/return facts->after_grant <= facts->last_grant ?/'
+mutant 'grants are compared by their low half' grant.c \
+	's/return facts->after_grant == facts->last_grant ?/return (uint32_t) facts->after_grant == (uint32_t) facts->last_grant ?/'
+mutant 'two holders both go on' grant.c \
+	's/IDGEN_CHAIN_NEXT : IDGEN_CHAIN_FORKED;/IDGEN_CHAIN_NEXT : IDGEN_CHAIN_NEXT;/'
+mutant 'two holders are told to try again' grant.c \
+	's/IDGEN_CHAIN_NEXT : IDGEN_CHAIN_FORKED;/IDGEN_CHAIN_NEXT : IDGEN_CHAIN_STALE;/'
+mutant 'the server keeps all it may use' grant.c \
+	's/min_tick(server_workers, range_size \/ 4)/(server_workers + 0 * range_size)/'
+mutant 'the server always keeps a quarter' grant.c \
+	's/min_tick(server_workers, range_size \/ 4)/(range_size \/ 4 + 0 * server_workers)/'
+mutant 'the server keeps the larger share' grant.c \
+	's/min_tick(server_workers, range_size \/ 4)/max_tick(server_workers, range_size \/ 4)/'
+mutant 'the server keeps a third' grant.c \
+	's/range_size \/ 4);/range_size \/ 3);/'
+mutant 'the server keeps a fifth' grant.c \
+	's/range_size \/ 4);/range_size \/ 5);/'
+mutant 'a quarter is rounded up' grant.c \
+	's/range_size \/ 4);/(range_size + 3) \/ 4);/'
+mutant 'the server may keep no worker' grant.c \
+	's/range_size - max_tick(kept, 1)/range_size - kept/'
+mutant 'the server keeps two at least' grant.c \
+	's/range_size - max_tick(kept, 1)/range_size - max_tick(kept, 2)/'
+mutant 'the server keeps one at most' grant.c \
+	's/range_size - max_tick(kept, 1)/range_size - min_tick(kept, 1)/'
+mutant 'an empty range has less than no worker' grant.c \
+	's/return max_tick(range_size - max_tick(kept, 1), 0);/return range_size - max_tick(kept, 1);/'
+mutant 'externals always get a worker' grant.c \
+	's/max_tick(kept, 1), 0);/max_tick(kept, 1), 1);/'
 
 # ---- grant: workers, identity ----
 
@@ -382,7 +489,35 @@ mutant 'ceiling truncates' layout.c \
 mutant 'a lower bound past the field wraps' layout.c \
 	's/^\t\treturn INT64_MAX;/\t\treturn 0;/'
 mutant 'a lower bound at the end of the field wraps' layout.c \
-	'/^idgen_layout_lower_bound(/,/^}/s/if (tick >= idgen/if (tick > idgen/'
+	'/^idgen_layout_lower_bound_ms(/,/^}/s/if (tick >= idgen/if (tick > idgen/'
+mutant 'a lower bound before the epoch wraps' layout.c \
+	's/if (unix_ms <= layout->epoch_ms)/if (unix_ms == layout->epoch_ms)/'
+mutant 'a lower bound right after the epoch is 0' layout.c \
+	's/if (unix_ms <= layout->epoch_ms)/if (unix_ms <= layout->epoch_ms + 1)/'
+mutant 'a lower bound ignores the epoch' layout.c \
+	's/ceil_div(unix_ms - layout->epoch_ms, layout->tick_ms)/ceil_div(unix_ms, layout->tick_ms)/'
+mutant 'a lower bound includes the tick before' layout.c \
+	's/ceil_div(unix_ms - layout->epoch_ms, layout->tick_ms)/floor_div(unix_ms - layout->epoch_ms, layout->tick_ms)/'
+mutant 'a lower bound has ticks of 1 ms' layout.c \
+	's/ceil_div(unix_ms - layout->epoch_ms, layout->tick_ms)/ceil_div(unix_ms - layout->epoch_ms, 1)/'
+mutant 'a lower bound is the first ID of worker 1' layout.c \
+	's/return idgen_layout_assemble(layout, tick, 0, 0);/return idgen_layout_assemble(layout, tick, layout->worker_bits > 0, 0);/'
+mutant 'a lower bound is the second ID of its tick' layout.c \
+	's/return idgen_layout_assemble(layout, tick, 0, 0);/return idgen_layout_assemble(layout, tick, 0, layout->sequence_bits > 0);/'
+mutant 'microseconds of a lower bound are cut off' layout.c \
+	's/ceil_div(unix_us, 1000)/floor_div(unix_us, 1000)/'
+mutant 'microseconds of a lower bound are taken for milliseconds' layout.c \
+	's/ceil_div(unix_us, 1000)/ceil_div(unix_us, 1)/'
+mutant 'a short field is not noticed' layout.c \
+	's/return IDGEN_LAYOUT_SHORT_FIELD;/return IDGEN_LAYOUT_OK;/'
+mutant 'a short field is a bad horizon' layout.c \
+	's/return IDGEN_LAYOUT_SHORT_FIELD;/return IDGEN_LAYOUT_BAD_HORIZON;/'
+mutant 'a short field hides a bad horizon' layout.c \
+	's/^\tif (layout->horizon_ms < layout->tick_ms ||/\tif (layout->horizon_ms > layout->tick_ms * idgen_layout_tick_count(layout))\n\t\treturn IDGEN_LAYOUT_SHORT_FIELD;\n&/'
+mutant 'a short field hides a bad tick' layout.c \
+	's/^\tif (layout->tick_ms < 1 ||/\tif (layout->horizon_ms > layout->tick_ms * idgen_layout_tick_count(layout))\n\t\treturn IDGEN_LAYOUT_SHORT_FIELD;\n&/'
+mutant 'a short field hides a bad epoch' layout.c \
+	's/^\tif (layout->epoch_ms < -IDGEN_UNIX_MS_MAX ||/\tif (layout->horizon_ms > layout->tick_ms * idgen_layout_tick_count(layout))\n\t\treturn IDGEN_LAYOUT_SHORT_FIELD;\n&/'
 mutant 'a length below one tick is none' layout.c \
 	's/return ticks < 1 ? 1 : ticks;/return ticks < 0 ? 1 : ticks;/'
 mutant 'a tick too far away overflows' layout.c \

@@ -22,6 +22,7 @@
 #define SEQUENCES_MAX	8
 #define INCARNATIONS	6
 #define SESSIONS		4
+#define REQUESTS_MAX	400
 
 static uint64_t seed;
 static int	round_factor = 1;
@@ -506,6 +507,7 @@ check_times(const IdgenLayout *layout)
 		const int64_t unix_ms = layout->epoch_ms + random_between(-20, span_ms);
 		const int64_t tick = idgen_layout_tick_at(layout, unix_ms);
 		const int64_t bound = idgen_layout_lower_bound(layout, unix_us);
+		const int64_t bound_ms = idgen_layout_lower_bound_ms(layout, unix_ms);
 
 		CHECK(layout->epoch_ms + tick * layout->tick_ms <= unix_ms);
 		CHECK(layout->epoch_ms + (tick + 1) * layout->tick_ms > unix_ms);
@@ -519,6 +521,9 @@ check_times(const IdgenLayout *layout)
 			CHECK_EQ(t * ids_per_tick >= bound, begin_ms * 1000 >= unix_us);
 			CHECK_EQ((t + 1) * ids_per_tick - 1 >= bound,
 					 begin_ms * 1000 >= unix_us);
+			CHECK_EQ(t * ids_per_tick >= bound_ms, begin_ms >= unix_ms);
+			CHECK_EQ((t + 1) * ids_per_tick - 1 >= bound_ms,
+					 begin_ms >= unix_ms);
 		}
 	}
 }
@@ -1103,6 +1108,288 @@ test_many_workers(void)
 	CHECK(spilled_count > 100);
 }
 
+/* ---- one incarnation, two holders, lost answers ---- */
+
+/* A row of the authority's records; the grant's id is its place, from 1. */
+typedef struct Record
+{
+	int64_t		incarnation;	/* that of the holders is 1 */
+	int64_t		request;		/* 0: of a taker, nobody repeats it */
+	IdgenGrant	grant;
+} Record;
+
+/* What everybody but the authority knows of a request. */
+typedef struct Request
+{
+	int64_t		after_grant;
+	int			maker;
+	bool		is_own;			/* made when there were two holders already */
+	IdgenGrant	first_answer;	/* decided for it, even if that was lost */
+} Request;
+
+typedef struct Holder
+{
+	bool		is_alive;		/* exists, and was not rejected */
+	int64_t		after_grant;
+	int64_t		request;		/* sent and not answered; 0 if none */
+} Holder;
+
+typedef struct Chain
+{
+	int64_t		tick_count;
+	int64_t		horizon;
+	int64_t		now;
+	int64_t		high_water;
+	int64_t		record_count;
+	Record		records[TICKS_MAX]; /* a grant has a tick at least */
+	int64_t		owner[TICKS_MAX];	/* the grant that has it */
+	int64_t		request_count;
+	Request		requests[REQUESTS_MAX + 1];
+	Holder		holders[2];
+	bool		is_cloned;
+	bool		is_taken;
+	bool		is_ended;		/* forked */
+	int64_t		continued[2];	/* grants for a holder's own requests */
+} Chain;
+
+typedef struct ChainTally
+{
+	int64_t		asked[IDGEN_CHAIN_TAKEN + 1];	/* by a holder */
+	int64_t		late[IDGEN_CHAIN_TAKEN + 1];	/* by a copy of a message */
+	int64_t		shared_count;	/* clones of a holder that waits */
+	int64_t		continued_count;	/* rounds in which one of two goes on */
+} ChainTally;
+
+/* Decide and record a grant; false if none is possible now. */
+static bool
+chain_record(Chain *chain, int64_t incarnation, int64_t request)
+{
+	const IdgenGrantFacts facts = {
+		.now = chain->now,
+		.eligible = chain->now,
+		.high_water = chain->high_water,
+		.length = random_between(1, 3),
+		.horizon = chain->horizon,
+	};
+	IdgenGrant	grant;
+	int64_t		retry_at;
+
+	if (idgen_grant_decide(&facts, chain->tick_count, &grant, &retry_at) !=
+		IDGEN_GRANT_OK)
+		return false;
+	if (!CHECK(grant.start >= 0 && grant.start < grant.end &&
+			   grant.end <= chain->tick_count))
+		return false;
+	chain->records[chain->record_count++] = (Record) {
+		.incarnation = incarnation, .request = request, .grant = grant,
+	};
+	for (int64_t tick = grant.start; tick < grant.end; tick++)
+	{
+		CHECK_EQ(chain->owner[tick], 0);
+		chain->owner[tick] = chain->record_count;
+	}
+	chain->high_water = grant.end;
+	return true;
+}
+
+/* The holders' last grant: its id. */
+static int64_t
+chain_last(const Chain *chain)
+{
+	int64_t		id = chain->record_count;
+
+	while (chain->records[id - 1].incarnation != 1)
+		id--;
+	return id;
+}
+
+/* What the authority finds in its records about a request. */
+static IdgenChainFacts
+chain_facts(const Chain *chain, int64_t request)
+{
+	const int64_t last = chain_last(chain);
+	IdgenChainFacts facts = {
+		.holds_worker = last == chain->record_count,
+		.is_last_request = chain->records[last - 1].request == request,
+		.after_grant = chain->requests[request].after_grant,
+		.last_grant = last,
+	};
+
+	for (int64_t id = 1; id < last; id++)
+		if (chain->records[id - 1].incarnation == 1 &&
+			chain->records[id - 1].request == request)
+			facts.is_recorded = true;
+	/* to look for it among all grants is as good */
+	if (facts.is_last_request && one_in(2))
+		facts.is_recorded = true;
+	return facts;
+}
+
+/* The authority's turn.  True if it answers with the last grant. */
+static bool
+chain_receive(Chain *chain, int64_t number, IdgenChainVerdict verdict)
+{
+	Request    *request = &chain->requests[number];
+	const Record *last = &chain->records[chain_last(chain) - 1];
+
+	CHECK_EQ(verdict == IDGEN_CHAIN_TAKEN, chain->is_taken);
+	switch (verdict)
+	{
+		case IDGEN_CHAIN_NEXT:
+			/* a request is decided once */
+			CHECK_EQ(request->first_answer.end, 0);
+			if (!chain_record(chain, 1, number))
+				return false;
+			request->first_answer =
+				chain->records[chain->record_count - 1].grant;
+			if (request->is_own)
+				chain->continued[request->maker]++;
+			CHECK(chain->continued[0] == 0 || chain->continued[1] == 0);
+			return true;
+		case IDGEN_CHAIN_REPEATED:
+			CHECK_EQ(last->grant.start, request->first_answer.start);
+			CHECK_EQ(last->grant.end, request->first_answer.end);
+			return true;
+		case IDGEN_CHAIN_STALE:
+			/* it had its answer, and another grant followed */
+			CHECK(request->first_answer.end > 0);
+			CHECK(request->first_answer.end <= last->grant.start);
+			return false;
+		case IDGEN_CHAIN_FORKED:
+			/* there are two, and the other one went on */
+			CHECK(chain->is_cloned && request->is_own);
+			CHECK(chain->requests[last->request].is_own);
+			CHECK(chain->requests[last->request].maker != request->maker);
+			chain->is_ended = true;
+			return false;
+		case IDGEN_CHAIN_TAKEN:
+			return false;
+	}
+	return false;
+}
+
+/*
+ * A holder asks, again if it is still waiting.  Messages get lost both ways.
+ * A holder alone is only ever rejected because its worker was taken.
+ */
+static void
+chain_ask(Chain *chain, int who, ChainTally *tally)
+{
+	Holder	   *holder = &chain->holders[who];
+	IdgenChainFacts facts;
+	IdgenChainVerdict verdict;
+	bool		answered;
+
+	if (holder->request == 0)
+	{
+		if (chain->request_count == REQUESTS_MAX)
+			return;
+		holder->request = ++chain->request_count;
+		chain->requests[holder->request] = (Request) {
+			.after_grant = holder->after_grant, .maker = who,
+			.is_own = chain->is_cloned,
+		};
+	}
+	if (one_in(4))
+		return;
+	facts = chain_facts(chain, holder->request);
+	verdict = idgen_chain_judge(&facts);
+	tally->asked[verdict]++;
+	if (!chain->is_cloned)
+		CHECK(verdict != IDGEN_CHAIN_STALE && verdict != IDGEN_CHAIN_FORKED);
+	answered = chain_receive(chain, holder->request, verdict);
+	if (one_in(3))
+		return;
+	if (answered)
+	{
+		holder->after_grant = chain_last(chain);
+		holder->request = 0;
+	}
+	else if (verdict != IDGEN_CHAIN_NEXT)
+		holder->is_alive = false;
+}
+
+/* A copy of any message arrives late; nobody waits for the answer. */
+static void
+chain_late(Chain *chain, ChainTally *tally)
+{
+	const int64_t request = random_between(1, chain->request_count);
+	const IdgenChainFacts facts = chain_facts(chain, request);
+	const IdgenChainVerdict verdict = idgen_chain_judge(&facts);
+
+	tally->late[verdict]++;
+	(void) chain_receive(chain, request, verdict);
+}
+
+static void
+chain_step(Chain *chain, ChainTally *tally)
+{
+	const int	who = chain->is_cloned ? (int) random_between(0, 1) : 0;
+
+	if (one_in(3))
+		chain->now = min_of(chain->now + random_between(-1, 3),
+							chain->tick_count);
+	if (!chain->is_cloned && one_in(12))
+	{
+		chain->holders[1] = chain->holders[0];
+		chain->is_cloned = true;
+		if (chain->holders[0].request != 0)
+			tally->shared_count++;
+	}
+	else if (chain->high_water <= chain->now && one_in(12))
+		chain->is_taken |= chain_record(chain,
+										2 + chain->record_count, 0);
+	else if (one_in(6))
+		chain_late(chain, tally);
+	else if (chain->holders[who].is_alive)
+		chain_ask(chain, who, tally);
+}
+
+static void
+chain_init(Chain *chain)
+{
+	memset(chain, 0, sizeof(*chain));
+	chain->tick_count = TICKS_MAX;
+	chain->horizon = random_between(2, 10);
+	chain->request_count = 1;
+	(void) chain_record(chain, 1, 1);
+	chain->requests[1] = (Request) {.first_answer = chain->records[0].grant};
+	chain->holders[0] = (Holder) {.is_alive = true, .after_grant = 1};
+}
+
+static void
+test_chain_model(void)
+{
+	static Chain chain;
+	ChainTally	tally = {0};
+
+	random_restart(8);
+	for (int round = 0; round < 4000 * round_factor && !unit_failed(); round++)
+	{
+		chain_init(&chain);
+		for (int step = 0; step < 120 && !chain.is_ended && !unit_failed();
+			 step++)
+		{
+			chain_step(&chain, &tally);
+			if (unit_failed())
+				printf("# in round %d, step %d\n", round, step);
+		}
+		if (chain.continued[0] + chain.continued[1] > 1)
+			tally.continued_count++;
+	}
+
+	/* every verdict on a holder and on a late copy, or this showed nothing */
+	if (unit_failed())
+		return;
+	for (size_t i = 0; i < UNIT_COUNT(tally.asked); i++)
+	{
+		CHECK(tally.asked[i] > 100);
+		CHECK(tally.late[i] > 10);
+	}
+	CHECK(tally.shared_count > 100);
+	CHECK(tally.continued_count > 100);
+}
+
 static const UnitTest tests[] = {
 	{"one cursor, any operations, against a set of ticks", test_cursor_model},
 	{"every tuple of tiny formats, and every time", test_layout_model},
@@ -1114,6 +1401,8 @@ static const UnitTest tests[] = {
 	test_fence_model},
 	{"many incarnations: grants disjoint, IDs unique, sessions rise",
 	test_many_workers},
+	{"two holders of one incarnation: a retry gets its grant, one goes on",
+	test_chain_model},
 };
 
 int
