@@ -411,7 +411,12 @@ wait_for_lock(IdgenCall *call, const IdgenPass *pass)
 	if (now_us >= call->locked_until_us)
 		call_failed(call, pass);
 	if (call->ns->contentions >= CONTENTIONS_WORTH_A_CURSOR)
-		wish_for_cursor(call);
+	{
+		/* another cursor, or grants for those that are not locked */
+		call->ns->contentions = 0;
+		(void) post_request(call, call->ns->ref_count <
+							idgen_max_workers_per_namespace);
+	}
 	sleep_until(now_us + LOCKED_PAUSE_US);
 }
 
@@ -499,6 +504,8 @@ idgen_generator_open(const char *name, int name_length)
 	idgen_namespace_require_preloaded(name, name_length);
 	ns = idgen_namespace_get(name, name_length);
 	check_may_issue(ns);
+	if (ns->stats == NULL)
+		ns->stats = idgen_stats_get(MyDatabaseId, &ns->authority.uuid, ns->name);
 	return ns;
 }
 
@@ -592,9 +599,6 @@ issue_slowly(IdgenCall *call, int32 count, IdgenCursorRun *run)
 
 		if (pass.dry)
 			ns->pool_version = 0;
-		if (ns->stats == NULL)
-			ns->stats = idgen_stats_get(MyDatabaseId, &ns->authority.uuid,
-										ns->name);
 		count_pass(call, &pass);
 		wait_after(call, &pass);
 	}

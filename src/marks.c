@@ -157,6 +157,17 @@ idgen_marks_earliest(const IdgenMarks *marks, const IdgenWorkerRange *range,
 	return earliest != NULL;
 }
 
+/* The highest mark of any worker; 0 if nothing was granted. */
+int64
+idgen_marks_highest(const IdgenMarks *marks)
+{
+	int64		highest = 0;
+
+	for (int i = 0; i < marks->count; i++)
+		highest = Max(highest, marks->marks[i].high_water);
+	return highest;
+}
+
 /*
  * The next worker in turn, over all namespaces in use; false if there is none.
  * One call of a round trip ends with false, too.

@@ -52,6 +52,7 @@ extern bool idgen_marks_earliest(const IdgenMarks *marks,
 								 const IdgenWorkerRange *range,
 								 const int64 *excluded, size_t excluded_count,
 								 int32 *worker);
+extern int64 idgen_marks_highest(const IdgenMarks *marks);
 extern bool idgen_marks_next(const char **name, int32 *worker);
 
 #endif							/* IDGEN_MARKS_H */

@@ -438,14 +438,16 @@ extend_cursor(IdgenRound *round, IdgenJob *job, const IdgenCursorSurvey *survey)
 
 /*
  * The earliest tick of a fresh incarnation.  Where one cursor is all there is,
- * IDs promise to be in real-time order, also after the previous cursor, which
- * may have been ahead of the clock by run_ahead.
+ * IDs promise to be in real-time order, also after the cursor before it, be it
+ * of a server that was restarted within the tick.
  */
 static int64
 eligible_tick(const IdgenJob *job)
 {
-	return idgen_max_workers_per_namespace > 1 ? job->now :
-		job->now + job->ns->run_ahead;
+	if (idgen_max_workers_per_namespace > 1)
+		return job->now;
+	return idgen_grant_ordered_start(job->now, job->ns->run_ahead,
+									 idgen_marks_highest(job->marks));
 }
 
 /* Open a cursor: a fresh incarnation with its first grant. */
@@ -776,6 +778,9 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, int request)
 		same_uuid(&last.request_id, &mail->request_id);
 	facts.after_grant = mail->after_grant;
 	facts.last_grant = last.grant_id;
+
+	/* looked up only where it decides between stale and forked: a client that
+	 * follows the last grant under an id it used before harms nobody */
 	facts.is_recorded = facts.holds_worker && !facts.is_last_request &&
 		facts.after_grant != facts.last_grant &&
 		idgen_tables_request_recorded(job->name, row.worker, mail->incarnation,

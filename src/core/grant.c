@@ -55,6 +55,18 @@ idgen_grant_decide(const IdgenGrantFacts *facts, int64_t tick_count,
 }
 
 /*
+ * The earliest start of a fresh incarnation whose IDs must be greater than all
+ * issued before it, whatever its worker: after every tick that an earlier one
+ * can have used, which is ahead of the clock by run_ahead at most and below the
+ * highest mark.
+ */
+int64_t
+idgen_grant_ordered_start(int64_t now, int64_t run_ahead, int64_t highest_mark)
+{
+	return max_tick(now, min_tick(now + run_ahead + 1, highest_mark));
+}
+
+/*
  * The tick of the clock from which a cursor granted up to granted_end should
  * be granted more: one length, or half a horizon, before it can run dry, and
  * in any case not at once.

@@ -125,6 +125,8 @@ extern IdgenGrantVerdict idgen_grant_decide(const IdgenGrantFacts *facts,
 											IdgenGrant *grant,
 											int64_t *retry_at);
 
+extern int64_t idgen_grant_ordered_start(int64_t now, int64_t run_ahead,
+										 int64_t highest_mark);
 extern int64_t idgen_grant_due_at(int64_t granted_end, int64_t length,
 								  int64_t horizon, int64_t run_ahead);
 extern int64_t idgen_fence_floor(const IdgenFenceFacts *facts,
