@@ -48,6 +48,7 @@ CREATE TABLE @extschema@.idgen_worker (
 CREATE TABLE @extschema@.idgen_authority (
     namespace         text COLLATE pg_catalog."C" PRIMARY KEY,
     uuid              uuid NOT NULL,
+    format            text NOT NULL,
     split_modulus     integer NOT NULL,
     split_remainder   integer NOT NULL,
     system_identifier bigint NOT NULL,
@@ -379,8 +380,8 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT g.grant_id, g.worker,
-        pg_catalog.to_timestamp((n.epoch_ms + g.start_tick * n.tick_ms) / 1000.0),
-        pg_catalog.to_timestamp((n.epoch_ms + g.end_tick * n.tick_ms) / 1000.0),
+        pg_catalog.to_timestamp((n.epoch_ms + g.start_tick::pg_catalog.numeric * n.tick_ms) / 1000.0),
+        pg_catalog.to_timestamp((n.epoch_ms + g.end_tick::pg_catalog.numeric * n.tick_ms) / 1000.0),
         g.granted_at, g.incarnation, i.kind, i.role, i.address, i.application,
         i.activated_at, i.state
     FROM @extschema@.idgen_decode($1, $2) d
@@ -394,15 +395,15 @@ COMMENT ON FUNCTION @extschema@.idgen_trace(bigint, text) IS
 REVOKE ALL ON FUNCTION @extschema@.idgen_trace(bigint, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION @extschema@.idgen_trace(bigint, text) TO pg_monitor;
 
-CREATE FUNCTION @extschema@.idgen_stat_counters(OUT namespace text, OUT uuid uuid,
-    OUT ids bigint, OUT batches bigint, OUT tick_waits bigint, OUT tick_wait_us bigint,
+CREATE FUNCTION @extschema@.idgen_stat_counters(OUT namespace text, OUT ids bigint,
+    OUT batches bigint, OUT tick_waits bigint, OUT tick_wait_us bigint,
     OUT grant_waits bigint, OUT grant_wait_us bigint, OUT lock_waits bigint,
     OUT lock_wait_us bigint, OUT exhaustions bigint, OUT spills bigint,
     OUT clock_behind bigint, OUT clock_behind_max_us bigint, OUT grants_missed bigint,
     OUT grants bigint, OUT grant_latency_us bigint, OUT grant_latency_max_us bigint,
     OUT rejections bigint, OUT forks bigint, OUT fences bigint, OUT errors bigint,
     OUT last_error text, OUT last_error_at timestamp with time zone,
-    OUT stats_reset timestamp with time zone)
+    OUT stats_reset timestamp with time zone, OUT copied boolean)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'idgen_stat_counters'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
@@ -439,7 +440,7 @@ GRANT EXECUTE ON FUNCTION @extschema@.idgen_stat_counters(), @extschema@.idgen_s
 CREATE VIEW @extschema@.idgen_stat_namespace AS
 SELECT n.name AS namespace,
     CASE WHEN n.retired THEN 'retired' WHEN NOT n.issuing THEN 'decoding'
-        WHEN a.namespace IS NULL THEN 'copied'
+        WHEN a.namespace IS NULL OR c.copied THEN 'copied'
         WHEN f.floor > t.now_tick THEN 'fenced' ELSE 'issuing' END AS state,
     n.durability, n.promotion, n.restricted, n.owner,
     coalesce(c.ids, 0) AS ids, coalesce(c.batches, 0) AS batches,
@@ -455,7 +456,8 @@ SELECT n.name AS namespace,
     coalesce(c.rejections, 0) AS rejections, coalesce(c.forks, 0) AS forks,
     coalesce(c.fences, 0) AS fences,
     CASE WHEN f.floor > t.now_tick THEN
-        pg_catalog.to_timestamp((n.epoch_ms + f.floor * n.tick_ms) / 1000.0) END AS fenced_until,
+        pg_catalog.to_timestamp(least((n.epoch_ms + f.floor::pg_catalog.float8 * n.tick_ms) / 1000.0,
+            9e12)) END AS fenced_until,
     coalesce(c.errors, 0) AS errors, nullif(c.last_error, '') AS last_error, c.last_error_at,
     w.total AS workers, w.reserved AS workers_reserved, w.total - w.reserved AS workers_free,
     CASE WHEN n.timestamp_bits < 53 THEN pg_catalog.to_timestamp(least(
@@ -465,14 +467,16 @@ SELECT n.name AS namespace,
 FROM @extschema@.idgen_namespace n
 LEFT JOIN @extschema@.idgen_floor f ON f.namespace = n.name
 LEFT JOIN @extschema@.idgen_authority a ON a.namespace = n.name
-LEFT JOIN @extschema@.idgen_stat_counters() c ON c.uuid = a.uuid
+LEFT JOIN @extschema@.idgen_stat_counters() c ON c.namespace = n.name
 CROSS JOIN LATERAL (SELECT pg_catalog.floor((extract(epoch FROM pg_catalog.clock_timestamp()) * 1000
         - n.epoch_ms) / n.tick_ms)::bigint AS now_tick) t
 CROSS JOIN LATERAL (SELECT
-    (n.last_worker - a.split_remainder + a.split_modulus) / a.split_modulus
-        - (n.first_worker - a.split_remainder + a.split_modulus - 1) / a.split_modulus AS total,
+    (n.last_worker::bigint - a.split_remainder + a.split_modulus) / a.split_modulus
+        - (n.first_worker::bigint - a.split_remainder + a.split_modulus - 1) / a.split_modulus AS total,
     (SELECT count(*) FROM @extschema@.idgen_worker w
-        WHERE w.namespace = n.name AND w.high_water > t.now_tick) AS reserved) w;
+        WHERE w.namespace = n.name AND w.high_water > t.now_tick
+        AND w.worker BETWEEN n.first_worker AND n.last_worker
+        AND w.worker % a.split_modulus = a.split_remainder) AS reserved) w;
 COMMENT ON VIEW @extschema@.idgen_stat_namespace IS
 'idgen: one row per namespace of this database: state, what was issued and waited for since stats_reset, workers, how long the timestamp field lasts. last_error is an SQLSTATE';
 

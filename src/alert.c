@@ -45,12 +45,16 @@ check_lifetime(const IdgenNamespace *ns, int64 now, IdgenStats *stats)
 
 static void
 check_workers(const IdgenNamespace *ns, const IdgenMarks *marks, int64 now,
-			  int64 workers, IdgenStats *stats)
+			  const IdgenWorkerRange *range, IdgenStats *stats)
 {
+	int64		workers = idgen_worker_range_size(range);
 	int64		reserved = 0;
 
 	for (int i = 0; i < marks->count; i++)
-		if (marks->marks[i].high_water > now)
+		if (marks->marks[i].high_water > now &&
+			marks->marks[i].worker >= range->first &&
+			marks->marks[i].worker <= range->last &&
+			marks->marks[i].worker % range->modulus == range->remainder)
 			reserved++;
 	if (begins(stats, IDGEN_ALERT_WORKERS, workers > 1 &&
 			   workers - reserved < (workers + WORKERS_FREE_ONE_IN - 1) /
@@ -74,16 +78,16 @@ check_fsync(const IdgenNamespace *ns, IdgenStats *stats)
 }
 
 /*
- * Check a namespace of which a round has just been decided.  "workers" is the
- * number its range offers; stats may be NULL, then nothing is said.
+ * Check a namespace of which a round has just been decided; stats may be NULL,
+ * then nothing is said.
  */
 void
 idgen_alert_check(const IdgenNamespace *ns, const IdgenMarks *marks, int64 now,
-				  int64 workers, IdgenStats *stats)
+				  const IdgenWorkerRange *range, IdgenStats *stats)
 {
 	if (stats == NULL)
 		return;
 	check_lifetime(ns, now, stats);
-	check_workers(ns, marks, now, workers, stats);
+	check_workers(ns, marks, now, range, stats);
 	check_fsync(ns, stats);
 }

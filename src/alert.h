@@ -12,6 +12,7 @@
 #include "shmem.h"
 
 extern void idgen_alert_check(const IdgenNamespace *ns, const IdgenMarks *marks,
-							  int64 now, int64 workers, IdgenStats *stats);
+							  int64 now, const IdgenWorkerRange *range,
+							  IdgenStats *stats);
 
 #endif							/* IDGEN_ALERT_H */

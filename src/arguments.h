@@ -10,10 +10,6 @@
 #include "datatype/timestamp.h"
 #include "fmgr.h"
 
-/* Unix time of PostgreSQL's epoch, 2000-01-01. */
-#define POSTGRES_EPOCH_MS \
-	((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * (USECS_PER_DAY / 1000))
-
 /* A required argument that must not be null (22004). */
 #define REQUIRE_ARG(n, what) \
 	do { \

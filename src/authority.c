@@ -46,6 +46,10 @@
 #define SLEEP_MIN_MS		2
 #define RETRY_MS			20
 
+/* The pause before an operation that met a lock is tried again: it may take
+ * LOCK_TIMEOUT each time, during which no grant is made. */
+#define OPERATION_RETRY_MS	500
+
 /* A row or transaction lock met in a round is waited for this long at most. */
 #define LOCK_TIMEOUT		"100ms"
 
@@ -312,6 +316,7 @@ static int64
 turn(void)
 {
 	IdgenRound	round;
+	bool		again = false;
 
 	memset(&round, 0, sizeof(round));
 	round.requests = palloc(idgen_shared->request_count * sizeof(IdgenMailTaken));
@@ -326,7 +331,7 @@ turn(void)
 	for (int i = 0; i < round.request_count; i++)
 		if (round.requests[i].mail.kind != IDGEN_REQUEST_SERVE &&
 			!idgen_round_grants_to(&round.requests[i]))
-			idgen_operation_serve(&round.requests[i]);
+			again |= !idgen_operation_serve(&round.requests[i]);
 
 	make_jobs(&round);
 	if (round.job_count > 0)
@@ -338,7 +343,8 @@ turn(void)
 		note_due(&round);
 		idgen_retention_step();
 	}
-	return next_round_ms(&round);
+	return again ? Min(OPERATION_RETRY_MS, next_round_ms(&round)) :
+		next_round_ms(&round);
 }
 
 /* Is there nothing to do, and has there not been for long enough? */
@@ -431,7 +437,6 @@ idgen_authority_main(Datum main_arg)
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
-	pqsignal(SIGINT, SIG_IGN);	/* nothing here lasts long enough to cancel */
 	BackgroundWorkerUnblockSignals();
 
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid,
@@ -460,6 +465,9 @@ idgen_authority_main(Datum main_arg)
 		int64		sleep_ms;
 
 		ResetLatch(MyLatch);
+
+		/* a cancel between rounds meets nothing to be cancelled */
+		QueryCancelPending = false;
 		CHECK_FOR_INTERRUPTS();
 		if (ConfigReloadPending)
 		{

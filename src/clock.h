@@ -12,6 +12,12 @@
 
 #include <time.h>
 
+#include "datatype/timestamp.h"
+
+/* Unix time of PostgreSQL's epoch, 2000-01-01. */
+#define POSTGRES_EPOCH_MS \
+	((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * (USECS_PER_DAY / 1000))
+
 /* Wall clock in milliseconds since 1970-01-01 00:00:00 UTC. */
 static inline int64
 idgen_clock_wall_ms(void)

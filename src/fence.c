@@ -12,9 +12,13 @@
 
 #include "fence.h"
 
+#include "access/xlogrecovery.h"
+#include "miscadmin.h"
+
 #include "clock.h"
 #include "identity.h"
 #include "settings.h"
+#include "stats.h"
 #include "tables.h"
 
 /* What was found, for the operator. */
@@ -40,6 +44,19 @@ verdict_detail(IdgenIdentityVerdict verdict)
 }
 
 /*
+ * The tick of the newest commit this server replayed from another one; far in
+ * the past if it has replayed none.
+ */
+static int64
+last_replayed_tick(const IdgenLayout *layout)
+{
+	TimestampTz time = GetLatestXTime();
+
+	return time == 0 ? PG_INT64_MIN / 2 :
+		idgen_layout_tick_at(layout, time / 1000 + POSTGRES_EPOCH_MS) + 1;
+}
+
+/*
  * Fence a namespace, also past the tick "above" (0 = none).
  */
 void
@@ -48,7 +65,8 @@ idgen_fence_raise(const IdgenNamespace *ns, int64 above)
 	const IdgenLayout *layout = &ns->row.layout;
 	IdgenFenceFacts facts = {
 		.now = idgen_layout_tick_at(layout, idgen_clock_wall_ms()),
-		.last_clock = idgen_tables_last_clock(ns->name),
+		.last_clock = Max(idgen_tables_last_clock(ns->name),
+						  last_replayed_tick(layout)),
 		.highest_mark = idgen_tables_highest_mark(ns->name),
 		.above = above,
 		.horizon = idgen_layout_ticks_ceil(layout, layout->horizon_ms),
@@ -61,6 +79,8 @@ idgen_fence_raise(const IdgenNamespace *ns, int64 above)
 											   idgen_layout_tick_count(layout)));
 	idgen_tables_end_all(ns->name);
 	idgen_tables_reset_sums(ns->name);
+	idgen_stats_add(idgen_stats_get(MyDatabaseId, ns->name),
+					IDGEN_COUNTER_FENCES, 1);
 }
 
 /*
@@ -76,6 +96,8 @@ idgen_fence_take_over(const IdgenNamespace *ns)
 
 	idgen_identity_read(&here);
 	idgen_identity_make_uuid(&row.uuid);
+	if (!ns->has_identity)
+		idgen_tables_format_text(&ns->row.layout, row.format);
 	row.split_modulus = split ? 2 : 1;
 	if (!split)
 		row.split_remainder = 0;
@@ -86,6 +108,73 @@ idgen_fence_take_over(const IdgenNamespace *ns)
 	row.identity = here;
 	idgen_tables_write_authority(ns->name, &row);
 	idgen_tables_reset_sums(ns->name);
+}
+
+/* Fence a namespace, and take it over. */
+static IdgenCustody
+fence_and_take_over(const IdgenNamespace *ns)
+{
+	idgen_fence_raise(ns, 0);
+	idgen_fence_take_over(ns);
+	return IDGEN_CUSTODY_CHANGED;
+}
+
+/* The policy, out of its name. */
+static IdgenPromotion
+promotion_policy(const IdgenNamespace *ns)
+{
+	static const struct
+	{
+		const char *name;
+		IdgenPromotion policy;
+	}			policies[] = {
+		{"fence", IDGEN_PROMOTION_FENCE},
+		{"split", IDGEN_PROMOTION_SPLIT},
+		{"trust", IDGEN_PROMOTION_TRUST},
+		{"refuse", IDGEN_PROMOTION_REFUSE},
+	};
+
+	for (size_t i = 0; i < lengthof(policies); i++)
+		if (strcmp(ns->row.promotion, policies[i].name) == 0)
+			return policies[i].policy;
+	return IDGEN_PROMOTION_REFUSE;
+}
+
+/*
+ * The timeline has changed: a promotion or a point-in-time recovery.  That the
+ * parent began long ago is known if it has no ancestors, or if the identity was
+ * recorded on it long enough ago.
+ */
+static IdgenCustody
+change_timeline(const IdgenNamespace *ns, IdgenFailure *failure)
+{
+	const IdgenLayout *layout = &ns->row.layout;
+	int64		since_ms = idgen_clock_wall_ms() -
+		idgen_tables_recorded_ms(ns->name);
+	IdgenPromotionFacts facts;
+	bool		parent_has_ancestors;
+
+	idgen_identity_read_switch(&facts, &parent_has_ancestors);
+	facts.policy = promotion_policy(ns);
+	facts.recorded = ns->authority.identity.timeline;
+	facts.parent_is_old = !parent_has_ancestors ||
+		since_ms >= layout->horizon_ms + idgen_max_clock_error_ms;
+
+	switch (idgen_promotion_judge(&facts))
+	{
+		case IDGEN_PROMOTION_AT_ONCE:
+			idgen_tables_end_all(ns->name);
+			idgen_fence_take_over(ns);
+			return IDGEN_CUSTODY_CHANGED;
+		case IDGEN_PROMOTION_WAIT:
+			return fence_and_take_over(ns);
+		case IDGEN_PROMOTION_NEVER:
+			break;
+	}
+	idgen_failure_set(failure, IDGEN_FAILURE_COPIED,
+					  verdict_detail(IDGEN_IDENTITY_OTHER_TIMELINE),
+					  "Its promotion policy is \"refuse\". If the original will never issue IDs again, call idgen_adopt_namespace().");
+	return IDGEN_CUSTODY_REFUSED;
 }
 
 /*
@@ -106,19 +195,22 @@ idgen_fence_verify(const IdgenNamespace *ns, IdgenFailure *failure)
 			return IDGEN_CUSTODY_OURS;
 		case IDGEN_IDENTITY_OTHER_FILES:
 			/* no twin can live, but the tables may be those of a template */
-			idgen_fence_raise(ns, 0);
-			idgen_fence_take_over(ns);
-			return IDGEN_CUSTODY_CHANGED;
+			return fence_and_take_over(ns);
+		case IDGEN_IDENTITY_OTHER_TIMELINE:
+			return change_timeline(ns, failure);
 		case IDGEN_IDENTITY_OTHER_SYSTEM:
 		case IDGEN_IDENTITY_OTHER_DATABASE:
 		case IDGEN_IDENTITY_OTHER_CONTROL:
-			if (idgen_tables_ever_granted(ns->name))
-				break;
-			idgen_fence_take_over(ns);
-			return IDGEN_CUSTODY_CHANGED;
-		case IDGEN_IDENTITY_OTHER_TIMELINE:
 			break;
 	}
+
+	if (!idgen_tables_ever_granted(ns->name))
+	{
+		idgen_fence_take_over(ns);
+		return IDGEN_CUSTODY_CHANGED;
+	}
+	if (idgen_on_copied_authority == IDGEN_ON_COPIED_FENCE)
+		return fence_and_take_over(ns);
 	idgen_failure_set(failure, IDGEN_FAILURE_COPIED, verdict_detail(verdict),
 					  NULL);
 	return IDGEN_CUSTODY_REFUSED;

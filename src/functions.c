@@ -12,6 +12,7 @@
 #include "utils/timestamp.h"
 
 #include "arguments.h"
+#include "clock.h"
 #include "generator.h"
 #include "namespace.h"
 #include "settings.h"

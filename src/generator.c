@@ -141,6 +141,18 @@ typedef struct IdgenPass
 	int64		retry_at;		/* the earliest tick at which one can issue */
 } IdgenPass;
 
+/*
+ * A cursor is gone.  The reason may be one that this session has not been told
+ * yet: an invalidation comes after the commit that killed it.  So look the
+ * namespace up in its table, too.
+ */
+static void
+look_again(IdgenNamespace *ns)
+{
+	ns->version = 0;
+	ns->pool_version = 0;
+}
+
 /* List the cursors again if any came or went. */
 static void
 refresh_refs(IdgenNamespace *ns)
@@ -154,6 +166,9 @@ refresh_refs(IdgenNamespace *ns)
 	ns->pool_version = version;
 	ns->home = Min(ns->home, Max(ns->ref_count - 1, 0));
 	ns->at = ns->home;
+
+	/* the statistics of a namespace without cursors may have been given away */
+	ns->stats = idgen_stats_get(MyDatabaseId, ns->name);
 }
 
 static void
@@ -227,7 +242,7 @@ pass_over(IdgenNamespace *ns, int32 count, IdgenCursorRun *run, IdgenPass *pass)
 				break;
 			case IDGEN_TRY_GONE:
 				pass->dry = true;
-				ns->pool_version = 0;
+				look_again(ns);
 				break;
 			case IDGEN_TRY_NEW_TICK:
 				break;
@@ -261,6 +276,12 @@ typedef struct IdgenCall
 	IdgenFailure failure;		/* strongest cause so far */
 } IdgenCall;
 
+/*
+ * When a call had to open its namespace first, the time that may take counts:
+ * this is when the call must be over.  0 = it did not.
+ */
+static int64 opened_until_us = 0;
+
 static void
 call_begin(IdgenCall *call, IdgenNamespace *ns)
 {
@@ -268,7 +289,9 @@ call_begin(IdgenCall *call, IdgenNamespace *ns)
 
 	call->ns = ns;
 	call->may_wait = idgen_wait_timeout_ms > 0;
-	call->until_us = now_us + (int64) idgen_wait_timeout_ms * 1000;
+	call->until_us = opened_until_us != 0 ? opened_until_us :
+		now_us + (int64) idgen_wait_timeout_ms * 1000;
+	opened_until_us = 0;
 	call->locked_until_us = Max(call->until_us, now_us + LOCKED_AT_LEAST_US);
 	call->vain_pause_us = VAIN_PAUSE_MIN_US;
 	idgen_failure_set(&call->failure, IDGEN_FAILURE_NONE, NULL, NULL);
@@ -476,6 +499,10 @@ check_may_issue(IdgenNamespace *ns)
 		idgen_failure_set(&failure, IDGEN_FAILURE_COPIED,
 						  "Its identity is missing, as after a restore of its marks.",
 						  NULL);
+	else if (ns->format_changed)
+		idgen_failure_set(&failure, IDGEN_FAILURE_UNAVAILABLE,
+						  "Its format was changed from outside.",
+						  "Undo the change: IDs of two formats cannot be told apart.");
 	else if (RecoveryInProgress())
 		idgen_failure_set(&failure, IDGEN_FAILURE_UNAVAILABLE,
 						  "This server is a standby; only a primary issues IDs.",
@@ -485,7 +512,10 @@ check_may_issue(IdgenNamespace *ns)
 						  "There are no background workers in single-user mode.",
 						  "Start the server normally.");
 	if (failure.kind != IDGEN_FAILURE_NONE)
+	{
+		idgen_stats_note_error(idgen_stats_get(MyDatabaseId, ns->name), &failure);
 		idgen_failure_report(&failure, ns->name);
+	}
 
 	idgen_namespace_require_committed(ns);
 	idgen_namespace_require_issue(ns);
@@ -502,10 +532,12 @@ idgen_generator_open(const char *name, int name_length)
 	IdgenNamespace *ns;
 
 	idgen_namespace_require_preloaded(name, name_length);
+	opened_until_us = idgen_clock_monotonic_us() +
+		(int64) idgen_wait_timeout_ms * 1000;
+	idgen_tables_wait_until(opened_until_us);
 	ns = idgen_namespace_get(name, name_length);
 	check_may_issue(ns);
-	if (ns->stats == NULL)
-		ns->stats = idgen_stats_get(MyDatabaseId, &ns->authority.uuid, ns->name);
+	idgen_tables_wait_until(0);
 	return ns;
 }
 
@@ -514,11 +546,16 @@ idgen_generator_open(const char *name, int name_length)
  * arrived are heeded also in the middle of a statement that has to wait.
  */
 static void
-heed_changes(IdgenNamespace *ns)
+heed_changes(const IdgenCall *call)
 {
+	IdgenNamespace *ns = call->ns;
+
 	AcceptInvalidationMessages();
-	if (!idgen_namespace_current(ns))
-		(void) idgen_generator_open(ns->name, ns->name_length);
+	if (idgen_namespace_current(ns))
+		return;
+	idgen_tables_wait_until(call->until_us);
+	check_may_issue(idgen_namespace_get(ns->name, ns->name_length));
+	idgen_tables_wait_until(0);
 }
 
 /* Count what a pass without success met. */
@@ -542,41 +579,47 @@ count_pass(const IdgenCall *call, const IdgenPass *pass)
 	}
 }
 
+/* Some cursor can issue at a later tick: see to grants meanwhile, and wait. */
+static void
+wait_for_later(IdgenCall *call, const IdgenPass *pass)
+{
+	if (pass->dry)
+		(void) post_request(call, false);
+	else if (pass->spent)
+		wish_for_cursor(call);
+	if (!call->may_wait)
+		call_failed(call, pass);
+	wait_for_tick(call, pass);
+}
+
 /* Do something about a pass without success, or raise an error. */
 static void
 wait_after(IdgenCall *call, const IdgenPass *pass)
 {
+	static const struct
+	{
+		void		(*wait) (IdgenCall *call, const IdgenPass *pass);
+		IdgenCounter waits;
+		IdgenCounter wait_us;
+	}			ways[] = {
+		{wait_for_lock, IDGEN_COUNTER_LOCK_WAITS, IDGEN_COUNTER_LOCK_WAIT_US},
+		{wait_for_grant, IDGEN_COUNTER_GRANT_WAITS, IDGEN_COUNTER_GRANT_WAIT_US},
+		{wait_for_later, IDGEN_COUNTER_TICK_WAITS, IDGEN_COUNTER_TICK_WAIT_US},
+	};
+	int			way = pass->locked ? 0 : pass->retry_at == PG_INT64_MAX ? 1 : 2;
 	int64		begun_us = idgen_clock_monotonic_us();
-	IdgenCounter waits;
-	IdgenCounter wait_us;
 
-	if (pass->locked)
+	PG_TRY();
 	{
-		waits = IDGEN_COUNTER_LOCK_WAITS;
-		wait_us = IDGEN_COUNTER_LOCK_WAIT_US;
-		wait_for_lock(call, pass);
+		ways[way].wait(call, pass);
 	}
-	else if (pass->retry_at == PG_INT64_MAX)
+	PG_FINALLY();
 	{
-		waits = IDGEN_COUNTER_GRANT_WAITS;
-		wait_us = IDGEN_COUNTER_GRANT_WAIT_US;
-		wait_for_grant(call, pass);
+		idgen_stats_add(call->ns->stats, ways[way].waits, 1);
+		idgen_stats_add(call->ns->stats, ways[way].wait_us,
+						(uint64) (idgen_clock_monotonic_us() - begun_us));
 	}
-	else
-	{
-		waits = IDGEN_COUNTER_TICK_WAITS;
-		wait_us = IDGEN_COUNTER_TICK_WAIT_US;
-		if (pass->dry)
-			(void) post_request(call, false);
-		else if (pass->spent)
-			wish_for_cursor(call);
-		if (!call->may_wait)
-			call_failed(call, pass);
-		wait_for_tick(call, pass);
-	}
-	idgen_stats_add(call->ns->stats, waits, 1);
-	idgen_stats_add(call->ns->stats, wait_us,
-					(uint64) (idgen_clock_monotonic_us() - begun_us));
+	PG_END_TRY();
 }
 
 /* Issue up to count IDs of one tick, by all means. */
@@ -588,7 +631,7 @@ issue_slowly(IdgenCall *call, int32 count, IdgenCursorRun *run)
 
 	for (;;)
 	{
-		heed_changes(ns);
+		heed_changes(call);
 		refresh_refs(ns);
 		if (pass_over(ns, count, run, &pass))
 		{
@@ -624,7 +667,7 @@ issue_fast(IdgenNamespace *ns, int32 count, IdgenCursorRun *run)
 		outcome = try_cursor(ns, &ns->refs[ns->at], count, false, run, &code);
 	}
 	if (unlikely(outcome == IDGEN_TRY_GONE))
-		ns->pool_version = 0;
+		look_again(ns);
 	return outcome == IDGEN_TRY_ISSUED;
 }
 
@@ -636,7 +679,10 @@ idgen_generator_next(IdgenNamespace *ns)
 	IdgenCall	call;
 
 	if (likely(issue_fast(ns, 1, &run)))
+	{
+		opened_until_us = 0;
 		return note_issued(ns, &ns->refs[ns->at], &run);
+	}
 	call_begin(&call, ns);
 	return issue_slowly(&call, 1, &run);
 }
@@ -654,7 +700,6 @@ idgen_generator_batch(IdgenNamespace *ns, int32 count, int *run_count)
 	int32		left = count;
 
 	*run_count = 0;
-	idgen_stats_add(ns->stats, IDGEN_COUNTER_BATCHES, 1);
 	call_begin(&call, ns);
 	while (left > 0)
 	{
@@ -675,5 +720,6 @@ idgen_generator_batch(IdgenNamespace *ns, int32 count, int *run_count)
 		(*run_count)++;
 		left -= (int32) run.count;
 	}
+	idgen_stats_add(ns->stats, IDGEN_COUNTER_BATCHES, 1);
 	return runs;
 }

@@ -15,6 +15,7 @@
 #include "utils/builtins.h"
 
 #include "hooks.h"
+#include "namespace.h"
 #include "tables.h"
 
 PG_FUNCTION_INFO_V1(idgen_guard);
@@ -82,6 +83,12 @@ merge_namespace(TriggerData *trigger)
 	row.layout.epoch_ms = DatumGetInt64(column(trigger, 6));
 	row.layout.tick_ms = DatumGetInt64(column(trigger, 7));
 	row.layout.horizon_ms = DatumGetInt64(column(trigger, 8));
+	row.grant_interval_ms = DatumGetInt64(column(trigger, 9));
+	row.run_ahead_ms = DatumGetInt64(column(trigger, 10));
+	row.first_worker = DatumGetInt32(column(trigger, 11));
+	row.last_worker = DatumGetInt32(column(trigger, 12));
+	strlcpy(row.durability, TextDatumGetCString(column(trigger, 13)), NAMEDATALEN);
+	strlcpy(row.promotion, TextDatumGetCString(column(trigger, 14)), NAMEDATALEN);
 	row.retired = DatumGetBool(column(trigger, 17));
 	check = idgen_layout_validate(&row.layout);
 	if (check != IDGEN_LAYOUT_OK && check != IDGEN_LAYOUT_SHORT_FIELD)
@@ -89,6 +96,7 @@ merge_namespace(TriggerData *trigger)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid format of namespace \"%s\" in a restored row",
 						row.name)));
+	idgen_namespace_check_row(&row);
 	return idgen_tables_merge_namespace(&row);
 }
 

@@ -2,7 +2,7 @@
  * hooks.c
  *		Notice that a database or the extension is dropped.
  *
- * Cursors of what is dropped, or whose marks a restore has raised, are killed when the drop commits, and not if it is
+ * Cursors of what is dropped, restored or under another policy are killed when the drop commits, and not if it is
  * rolled back, be it by a savepoint.  The authority worker of a database about
  * to be dropped leaves at once: PostgreSQL calls the hook after it has checked
  * that the user may drop the database, and before it looks who is still
@@ -14,6 +14,7 @@
 
 #include "access/xact.h"
 #include "catalog/objectaccess.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_extension.h"
 #include "commands/extension.h"
@@ -21,24 +22,19 @@
 #include "nodes/pg_list.h"
 #include "utils/memutils.h"
 
+#include "clock.h"
 #include "mailbox.h"
 #include "pool.h"
 #include "shmem.h"
+#include "tables.h"
 
 /* How long DROP DATABASE waits for the worker; it leaves within milliseconds. */
 #define STOP_WITHIN_US	INT64_C(4000000)
 
-typedef enum IdgenPendingCause
-{
-	IDGEN_PENDING_DROP_DATABASE,
-	IDGEN_PENDING_DROP_EXTENSION,
-	IDGEN_PENDING_RESTORE		/* marks were raised by a restore */
-} IdgenPendingCause;
-
 /* Why the cursors of a database end when the transaction commits. */
 typedef struct IdgenPending
 {
-	IdgenPendingCause cause;
+	IdgenKill cause;
 	Oid			database;
 	int			nest_level;
 } IdgenPending;
@@ -47,7 +43,7 @@ static List *pending = NIL;		/* in TopTransactionContext */
 static object_access_hook_type prev_object_access_hook = NULL;
 
 static void
-remember(IdgenPendingCause cause, Oid database)
+remember(IdgenKill cause, Oid database)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
 	IdgenPending *entry = palloc(sizeof(IdgenPending));
@@ -59,6 +55,53 @@ remember(IdgenPendingCause cause, Oid database)
 	MemoryContextSwitchTo(old);
 }
 
+/*
+ * The extension cannot go while an external generator may still issue: created
+ * anew, it would not know what that one was granted.
+ */
+static void
+refuse_while_granted(void)
+{
+	int64		left_ms;
+
+	if (!idgen_tables_find())
+		return;
+	left_ms = idgen_tables_external_until() - idgen_clock_wall_ms();
+	if (left_ms > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("cannot drop extension \"idgen\" while external generators hold grants"),
+				 errdetail("The last of their grants ends in " INT64_FORMAT ".%03d seconds.",
+						   left_ms / 1000, (int) (left_ms % 1000)),
+				 errhint("Stop the generators, so that they deactivate their incarnations, or retry then.")));
+}
+
+/* Has this transaction begun to drop the extension? */
+static bool
+drop_begun(void)
+{
+	ListCell   *cell;
+
+	foreach(cell, pending)
+		if (((IdgenPending *) lfirst(cell))->cause == IDGEN_KILL_EXTENSION_DROPPED)
+			return true;
+	return false;
+}
+
+/*
+ * The extension is being dropped.  Its tables go before it does, so the first of
+ * them is the moment to look into them.
+ */
+static void
+extension_dropped(bool by_table)
+{
+	if (drop_begun())
+		return;
+	if (by_table)
+		refuse_while_granted();
+	remember(IDGEN_KILL_EXTENSION_DROPPED, MyDatabaseId);
+}
+
 static void
 object_accessed(ObjectAccessType access, Oid class, Oid object, int sub_object,
 				void *arg)
@@ -66,24 +109,30 @@ object_accessed(ObjectAccessType access, Oid class, Oid object, int sub_object,
 	if (prev_object_access_hook)
 		prev_object_access_hook(access, class, object, sub_object, arg);
 
-	if (access != OAT_DROP || idgen_shared == NULL)
+	if (access != OAT_DROP || idgen_shared == NULL || sub_object != 0)
 		return;
 	if (class == DatabaseRelationId)
 	{
-		remember(IDGEN_PENDING_DROP_DATABASE, object);
+		remember(IDGEN_KILL_DATABASE_DROPPED, object);
 		idgen_mailbox_stop_worker(object, STOP_WITHIN_US);
 	}
+	else if (class == RelationRelationId && idgen_tables_ours(object))
+		extension_dropped(true);
 	else if (class == ExtensionRelationId &&
 			 object == get_extension_oid("idgen", true))
-		remember(IDGEN_PENDING_DROP_EXTENSION, MyDatabaseId);
+		extension_dropped(false);
 }
 
-/* Marks were restored: no cursor of this database goes on. */
+/*
+ * Marks were restored or a policy was changed: no cursor of this database goes
+ * on.  Sessions find them gone and look their namespace up again, also in the
+ * middle of a transaction that processes no invalidations.
+ */
 void
 idgen_hooks_kill_at_commit(void)
 {
 	if (idgen_shared != NULL)
-		remember(IDGEN_PENDING_RESTORE, MyDatabaseId);
+		remember(IDGEN_KILL_CHANGED, MyDatabaseId);
 }
 
 /* PREPARE TRANSACTION cannot carry the duty to kill cursors. */
@@ -93,10 +142,10 @@ refuse_prepare(void)
 	ListCell   *cell;
 
 	foreach(cell, pending)
-		if (((IdgenPending *) lfirst(cell))->cause != IDGEN_PENDING_DROP_DATABASE)
+		if (((IdgenPending *) lfirst(cell))->cause != IDGEN_KILL_DATABASE_DROPPED)
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("cannot PREPARE a transaction that has dropped extension \"idgen\" or restored its tables")));
+					 errmsg("cannot PREPARE a transaction that has dropped extension \"idgen\" or changed its tables")));
 }
 
 /* The transaction has committed. */
@@ -109,16 +158,7 @@ kill_pending(void)
 	{
 		IdgenPending *entry = lfirst(cell);
 
-		switch (entry->cause)
-		{
-			case IDGEN_PENDING_DROP_DATABASE:
-			case IDGEN_PENDING_DROP_EXTENSION:
-				idgen_pool_kill_dropped(entry->database);
-				break;
-			case IDGEN_PENDING_RESTORE:
-				idgen_pool_kill(entry->database, NULL);
-				break;
-		}
+		idgen_pool_kill_at_commit(entry->database, entry->cause);
 	}
 }
 

@@ -1,7 +1,7 @@
 /*
  * hooks.h
- *		What idgen does when a database or the extension is dropped, or marks are
- *		restored.
+ *		What idgen does when a database or the extension is dropped, marks are
+ *		restored, or a policy changes.
  */
 #ifndef IDGEN_HOOKS_H
 #define IDGEN_HOOKS_H

@@ -11,8 +11,10 @@
 
 #include "access/timeline.h"
 #include "access/xlog.h"
+#include "access/xlog_internal.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
+#include "storage/fd.h"
 
 /* The inode and, where the system tells, the birth time of a file. */
 static void
@@ -71,6 +73,45 @@ idgen_identity_class(void)
 
 	list_free_deep(history);
 	return idgen_identity_split_class(ancestors);
+}
+
+/*
+ * Read how the present timeline came to be from its history file: its parent,
+ * and whether recovery was to stop at a target.  The file's last line reads
+ * "<parent>\\t<position>\\t<reason>".
+ */
+void
+idgen_identity_read_switch(IdgenPromotionFacts *facts, bool *parent_has_ancestors)
+{
+	char		path[MAXPGPATH];
+	char		line[MAXPGPATH];
+	int			ancestors = 0;
+	FILE	   *file;
+
+	facts->present = GetWALInsertionTimeLine();
+	facts->history_readable = false;
+	facts->has_target = false;
+	facts->parent = 0;
+	TLHistoryFilePath(path, facts->present);
+	file = AllocateFile(path, "r");
+	if (file == NULL)
+	{
+		*parent_has_ancestors = true;
+		return;
+	}
+	while (fgets(line, sizeof(line), file) != NULL)
+	{
+		unsigned int timeline;
+
+		if (sscanf(line, "%u", &timeline) != 1)
+			continue;			/* a comment, or an empty line */
+		ancestors++;
+		facts->parent = timeline;
+		facts->has_target = strstr(line, "no recovery target specified") == NULL;
+	}
+	facts->history_readable = !ferror(file) && ancestors > 0;
+	*parent_has_ancestors = ancestors > 1;
+	FreeFile(file);
 }
 
 static void

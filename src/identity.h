@@ -14,6 +14,8 @@
 
 extern void idgen_identity_read(IdgenIdentity *identity);
 extern int	idgen_identity_class(void);
+extern void idgen_identity_read_switch(IdgenPromotionFacts *facts,
+									   bool *parent_has_ancestors);
 extern void idgen_identity_make_uuid(pg_uuid_t *uuid);
 extern int64 idgen_identity_make_number(void);
 

@@ -2,8 +2,8 @@
  * incarnation_functions.c
  *		SQL functions of external generators.
  *
- * Whatever goes wrong in a function that takes a token, the statement is kept
- * out of the server log: the token may stand in it.
+ * Whatever goes wrong in a function that takes a token, the statement and its
+ * context are kept out of the server log: the token may stand in them.
  */
 #include "compat.h"
 
@@ -23,6 +23,7 @@ static void
 hide_statement(void *arg)
 {
 	errhidestmt(true);
+	errhidecontext(true);
 }
 
 /* Run the rest of a function with its statement hidden in errors. */

@@ -45,6 +45,7 @@ idgen_namespace_init(void)
 	idgen_tables_watch(namespaces_changed);
 	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, membership_changed, (Datum) 0);
 	CacheRegisterSyscacheCallback(AUTHOID, membership_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(DATABASEOID, membership_changed, (Datum) 0);
 }
 
 static void
@@ -102,8 +103,15 @@ idgen_namespace_refresh(IdgenNamespace *ns)
 	if (!has_identity || !same_namespace(ns, &authority))
 		forget_session(ns);
 	ns->has_identity = has_identity;
+	ns->format_changed = false;
 	if (has_identity)
+	{
+		char		format[IDGEN_FORMAT_MAX];
+
 		ns->authority = authority;
+		idgen_tables_format_text(&ns->row.layout, format);
+		ns->format_changed = strcmp(format, authority.format) != 0;
+	}
 	ns->made_here = has_identity && TransactionIdIsCurrentTransactionId(xmin);
 	ns->run_ahead = ns->row.run_ahead_ms / ns->row.layout.tick_ms;
 	ns->allowed_user = InvalidOid;
@@ -251,4 +259,61 @@ idgen_namespace_require_issue(IdgenNamespace *ns)
 					  "It is restricted, and issuing from it needs the privilege \"issue\".",
 					  "Its owner can give it with idgen_allow().");
 	idgen_failure_report(&failure, ns->name);
+}
+
+/* Is a word one of a list ended by NULL? */
+static bool
+one_of(const char *word, const char *const *list)
+{
+	for (; *list != NULL; list++)
+		if (strcmp(word, *list) == 0)
+			return true;
+	return false;
+}
+
+static void
+invalid_row(const char *message, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg_internal("%s", message),
+			 hint ? errhint("%s", hint) : 0));
+}
+
+/*
+ * An error (22023) unless range and policy of a namespace fit its format and
+ * each other.  For rows that are created, altered or restored alike; the layout
+ * itself has been validated.
+ */
+void
+idgen_namespace_check_row(const IdgenNamespaceRow *row)
+{
+	static const char *const durabilities[] = {"local", "quorum", NULL};
+	static const char *const promotions[] = {
+		"fence", "split", "trust", "refuse", NULL
+	};
+	int64		worker_count = idgen_layout_worker_count(&row->layout);
+
+	if (row->grant_interval_ms < row->layout.tick_ms ||
+		row->grant_interval_ms > row->layout.horizon_ms)
+		invalid_row("grant_interval must be between one tick and the horizon",
+					NULL);
+	if (row->run_ahead_ms < 0 || row->run_ahead_ms >= row->layout.horizon_ms)
+		invalid_row("run_ahead must be shorter than the horizon", NULL);
+	if (row->first_worker < 0 || row->last_worker >= worker_count ||
+		row->first_worker > row->last_worker)
+		invalid_row(psprintf("first_worker and last_worker must be a range within 0 to " INT64_FORMAT,
+							 worker_count - 1), NULL);
+	if (!one_of(row->durability, durabilities))
+		invalid_row("durability must be \"local\" or \"quorum\"", NULL);
+	if (!one_of(row->promotion, promotions))
+		invalid_row("promotion must be \"fence\", \"split\", \"trust\" or \"refuse\"",
+					NULL);
+	if (strcmp(row->promotion, "split") == 0 &&
+		row->first_worker == row->last_worker)
+		invalid_row("promotion \"split\" needs at least two workers",
+					"Use a wider range, or promotion => 'fence'.");
+	if (strcmp(row->promotion, "trust") == 0 &&
+		strcmp(row->durability, "quorum") != 0)
+		invalid_row("promotion \"trust\" needs durability \"quorum\"", NULL);
 }

@@ -27,6 +27,7 @@ typedef struct IdgenNamespace
 	uint64		version;		/* current if == idgen_namespace_version */
 	IdgenNamespaceRow row;
 	bool		has_identity;
+	bool		format_changed; /* since its identity was recorded */
 	bool		made_here;		/* by the transaction in progress */
 	IdgenAuthorityRow authority;
 	int64		run_ahead;		/* ticks */
@@ -55,6 +56,7 @@ extern void idgen_namespace_init(void);
 extern IdgenNamespace *idgen_namespace_find(const char *name);
 extern IdgenNamespace *idgen_namespace_get(const char *name, int name_length);
 extern bool idgen_namespace_refresh(IdgenNamespace *ns);
+extern void idgen_namespace_check_row(const IdgenNamespaceRow *row);
 extern bool idgen_namespace_owned(const IdgenNamespace *ns, Oid role);
 
 extern void idgen_namespace_require_preloaded(const char *name, int name_length);

@@ -18,6 +18,7 @@
 
 #include "arguments.h"
 #include "clock.h"
+#include "hooks.h"
 #include "identity.h"
 #include "namespace.h"
 #include "request.h"
@@ -143,19 +144,6 @@ check_life(const IdgenNamespaceRow *row)
 	}
 }
 
-/* The policy's intervals against the format. */
-static void
-check_intervals(const IdgenNamespaceRow *row)
-{
-	if (row->grant_interval_ms < row->layout.tick_ms ||
-		row->grant_interval_ms > row->layout.horizon_ms)
-		idgen_arguments_invalid("grant_interval must be between one tick and the horizon",
-								NULL);
-	if (row->run_ahead_ms >= row->layout.horizon_ms)
-		idgen_arguments_invalid("run_ahead must be shorter than the horizon",
-								NULL);
-}
-
 static void
 read_intervals(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
 {
@@ -167,7 +155,6 @@ read_intervals(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
 	row->run_ahead_ms =
 		idgen_arguments_interval_ms(PG_GETARG_INTERVAL_P(CREATE_RUN_AHEAD),
 									"run_ahead");
-	check_intervals(row);
 }
 
 static void
@@ -179,12 +166,6 @@ read_workers(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
 	row->first_worker = PG_GETARG_INT32(CREATE_FIRST_WORKER);
 	row->last_worker = PG_ARGISNULL(CREATE_LAST_WORKER) ? (int32) (count - 1) :
 		PG_GETARG_INT32(CREATE_LAST_WORKER);
-	if (row->first_worker < 0 || row->last_worker >= count ||
-		row->first_worker > row->last_worker)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("first_worker and last_worker must be a range within 0 to " INT64_FORMAT,
-						count - 1)));
 }
 
 static void
@@ -192,9 +173,6 @@ set_durability(IdgenNamespaceRow *row, const char *durability)
 {
 	if (strcmp(durability, "quorum") == 0)
 		not_built("durability \"quorum\"");
-	if (strcmp(durability, "local") != 0)
-		idgen_arguments_invalid("durability must be \"local\" or \"quorum\"",
-								NULL);
 	strlcpy(row->durability, durability, NAMEDATALEN);
 }
 
@@ -203,15 +181,6 @@ read_durability(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
 {
 	REQUIRE_ARG(CREATE_DURABILITY, "durability");
 	set_durability(row, text_to_cstring(PG_GETARG_TEXT_PP(CREATE_DURABILITY)));
-}
-
-/* Each half of a split range must have a worker. */
-static void
-check_split(const IdgenNamespaceRow *row)
-{
-	if (row->first_worker == row->last_worker)
-		idgen_arguments_invalid("promotion \"split\" needs at least two workers",
-					   "Use a wider range, or promotion => 'fence'.");
 }
 
 static void
@@ -225,13 +194,6 @@ read_promotion(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
 	else
 		promotion = text_to_cstring(PG_GETARG_TEXT_PP(CREATE_PROMOTION));
 
-	if (strcmp(promotion, "split") == 0)
-		check_split(row);
-	else if (strcmp(promotion, "trust") == 0)
-		idgen_arguments_invalid("promotion \"trust\" needs durability \"quorum\"", NULL);
-	else if (strcmp(promotion, "fence") != 0 && strcmp(promotion, "refuse") != 0)
-		idgen_arguments_invalid("promotion must be \"fence\", \"split\", \"trust\" or \"refuse\"",
-					   NULL);
 	strlcpy(row->promotion, promotion, NAMEDATALEN);
 }
 
@@ -251,6 +213,7 @@ make_authority(const IdgenNamespaceRow *row, IdgenAuthorityRow *authority)
 	bool		split = strcmp(row->promotion, "split") == 0;
 
 	idgen_identity_make_uuid(&authority->uuid);
+	idgen_tables_format_text(&row->layout, authority->format);
 	idgen_identity_read(&authority->identity);
 	authority->split_modulus = split ? 2 : 1;
 	authority->split_remainder = split ? idgen_identity_class() : 0;
@@ -274,6 +237,7 @@ idgen_create_namespace(PG_FUNCTION_ARGS)
 	read_workers(fcinfo, &row);
 	read_durability(fcinfo, &row);
 	read_promotion(fcinfo, &row);
+	idgen_namespace_check_row(&row);
 	check_life(&row);
 	strlcpy(row.owner, GetUserNameFromId(GetUserId(), false), NAMEDATALEN);
 
@@ -325,12 +289,6 @@ alter_promotion(IdgenNamespaceRow *row, const char *promotion)
 	if (strcmp(row->promotion, "split") == 0 || strcmp(promotion, "split") == 0)
 		idgen_arguments_invalid("promotion \"split\" is chosen at creation and never changes",
 								NULL);
-	if (strcmp(promotion, "trust") == 0)
-		idgen_arguments_invalid("promotion \"trust\" needs durability \"quorum\"",
-								NULL);
-	if (strcmp(promotion, "fence") != 0 && strcmp(promotion, "refuse") != 0)
-		idgen_arguments_invalid("promotion must be \"fence\", \"trust\" or \"refuse\"",
-								NULL);
 	strlcpy(row->promotion, promotion, NAMEDATALEN);
 }
 
@@ -348,25 +306,34 @@ idgen_alter_namespace(PG_FUNCTION_ARGS)
 {
 	IdgenNamespace *ns = owned_namespace(fcinfo, "name", "idgen_alter_namespace()");
 	IdgenNamespaceRow row = ns->row;
+	IdgenPolicyGiven given = {
+		.grant_interval = !PG_ARGISNULL(ALTER_GRANT_INTERVAL),
+		.run_ahead = !PG_ARGISNULL(ALTER_RUN_AHEAD),
+		.durability = !PG_ARGISNULL(ALTER_DURABILITY),
+		.promotion = !PG_ARGISNULL(ALTER_PROMOTION),
+		.restricted = !PG_ARGISNULL(ALTER_RESTRICTED),
+		.owner = !PG_ARGISNULL(ALTER_OWNER)
+	};
 
-	if (!PG_ARGISNULL(ALTER_GRANT_INTERVAL))
+	if (given.grant_interval)
 		row.grant_interval_ms =
 			idgen_arguments_interval_ms(PG_GETARG_INTERVAL_P(ALTER_GRANT_INTERVAL),
 										"grant_interval");
-	if (!PG_ARGISNULL(ALTER_RUN_AHEAD))
+	if (given.run_ahead)
 		row.run_ahead_ms =
 			idgen_arguments_interval_ms(PG_GETARG_INTERVAL_P(ALTER_RUN_AHEAD),
 										"run_ahead");
-	check_intervals(&row);
-	if (!PG_ARGISNULL(ALTER_DURABILITY))
+	if (given.durability)
 		set_durability(&row, text_to_cstring(PG_GETARG_TEXT_PP(ALTER_DURABILITY)));
-	if (!PG_ARGISNULL(ALTER_PROMOTION))
+	if (given.promotion)
 		alter_promotion(&row, text_to_cstring(PG_GETARG_TEXT_PP(ALTER_PROMOTION)));
-	if (!PG_ARGISNULL(ALTER_RESTRICTED))
+	if (given.restricted)
 		row.restricted = PG_GETARG_BOOL(ALTER_RESTRICTED);
-	if (!PG_ARGISNULL(ALTER_OWNER))
+	if (given.owner)
 		alter_owner(&row, PG_GETARG_OID(ALTER_OWNER));
-	idgen_tables_write_policy(&row);
+	idgen_namespace_check_row(&row);
+	idgen_tables_write_policy(&row, &given);
+	idgen_hooks_kill_at_commit();
 	PG_RETURN_VOID();
 }
 
@@ -388,6 +355,8 @@ change_privilege(FunctionCallInfo fcinfo, bool allow, const char *function)
 		idgen_tables_write_privilege(ns->name, IDGEN_PRIVILEGE_ACQUIRE, role, allow);
 	else
 		idgen_arguments_invalid("privilege must be \"issue\" or \"acquire\"", NULL);
+	if (!allow)
+		idgen_hooks_kill_at_commit();
 }
 
 PG_FUNCTION_INFO_V1(idgen_allow);

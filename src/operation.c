@@ -18,7 +18,6 @@
 #include "namespace.h"
 #include "pool.h"
 #include "round.h"
-#include "stats.h"
 #include "tables.h"
 
 /* What an operation leaves to be done when it has committed. */
@@ -33,7 +32,11 @@ typedef struct IdgenAftermath
  * Namespaces
  * -------------------------------------------------------------------- */
 
-/* The namespace of a request, if the role owns it; else NULL and the failure. */
+/*
+ * The namespace of a request, locked, if the role owns it; else NULL and the
+ * failure.  What another session has locked is not waited for: that would hold
+ * up all others.
+ */
 static IdgenNamespace *
 owned_namespace(const IdgenMailTaken *request, IdgenFailure *failure)
 {
@@ -44,6 +47,13 @@ owned_namespace(const IdgenMailTaken *request, IdgenFailure *failure)
 	else if (!idgen_namespace_owned(ns, request->role))
 	{
 		idgen_failure_set(failure, IDGEN_FAILURE_NOT_OWNER, NULL, NULL);
+		ns = NULL;
+	}
+	else if (!idgen_tables_lock_namespace(ns->name))
+	{
+		idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
+						  "Another session has locked the namespace.",
+						  "Retry; if it goes on, look in pg_locks for who holds it.");
 		ns = NULL;
 	}
 	return ns;
@@ -151,7 +161,7 @@ deactivate(const IdgenMailTaken *request, IdgenFailure *failure)
 		!same_hash(row.token_hash, request->mail.token_hash))
 		reject(failure);
 	else if (row.active)
-		idgen_tables_end_incarnation(request->mail.incarnation);
+		idgen_tables_deactivate(request->mail.incarnation);
 }
 
 /* The owner of a namespace ends somebody's incarnation. */
@@ -231,11 +241,6 @@ carry_out(const IdgenMailTaken *request, IdgenFailure *failure,
 static void
 clean_up(const IdgenMailTaken *request, const IdgenAftermath *aftermath)
 {
-	if (request->mail.kind == IDGEN_REQUEST_FENCE ||
-		request->mail.kind == IDGEN_REQUEST_ADOPT)
-		idgen_stats_add(idgen_stats_get(MyDatabaseId, &aftermath->uuid,
-										request->mail.namespace_name),
-						IDGEN_COUNTER_FENCES, 1);
 	if (aftermath->kill_namespace)
 		idgen_pool_kill(MyDatabaseId, &aftermath->uuid);
 	if (aftermath->kill_incarnation)
@@ -244,10 +249,10 @@ clean_up(const IdgenMailTaken *request, const IdgenAftermath *aftermath)
 }
 
 /*
- * Serve one request.  What another session has locked is tried again while the
- * requester waits.
+ * Serve one request.  False if it has to be tried again: while the requester
+ * waits, what another session has locked is.
  */
-void
+bool
 idgen_operation_serve(const IdgenMailTaken *request)
 {
 	MemoryContext context = CurrentMemoryContext;
@@ -277,7 +282,10 @@ idgen_operation_serve(const IdgenMailTaken *request)
 	if (done && answer.failure.kind == IDGEN_FAILURE_NONE)
 		clean_up(request, &aftermath);
 	if (answer.failure.kind == IDGEN_FAILURE_UNAVAILABLE)
+	{
 		idgen_mailbox_note(request, &answer.failure);
-	else
-		idgen_mailbox_answer(request, &answer);
+		return false;
+	}
+	idgen_mailbox_answer(request, &answer);
+	return true;
 }

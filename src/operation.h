@@ -10,6 +10,6 @@
 
 #include "mailbox.h"
 
-extern void idgen_operation_serve(const IdgenMailTaken *request);
+extern bool idgen_operation_serve(const IdgenMailTaken *request);
 
 #endif							/* IDGEN_OPERATION_H */

@@ -127,7 +127,7 @@ count_ended(int slot_index)
 		IdgenStats *stats = &idgen_shared->stats[i];
 
 		if (stats->database != info->database ||
-			!same_uuid(&stats->namespace_uuid, &info->namespace_uuid))
+			strcmp(stats->namespace_name, info->namespace_name) != 0)
 			continue;
 		pg_atomic_fetch_add_u64(&stats->counters[IDGEN_COUNTER_IDS_ENDED],
 								idgen_slot(slot_index)->issued_count);
@@ -275,12 +275,66 @@ idgen_pool_publish(int slot_index, uint64 tenure, const IdgenGrant *grant,
 	return installed;
 }
 
-/* Kill a cursor.  Caller holds the directory lock exclusively. */
+/*
+ * The Unix millisecond after the beginning of the last tick a killed cursor
+ * issued from, or, if somebody is stopped inside its lock, was granted: no tick
+ * of the same format that begins at or after it was used.
+ */
+static int64
+issued_until_ms(const IdgenSlotInfo *info, IdgenSlot *slot)
+{
+	int64		last_tick;
+
+	if (idgen_lock_within(&slot->lock, LW_SHARED, SLOT_WITHIN_US))
+	{
+		last_tick = slot->cursor.last_tick;
+		LWLockRelease(&slot->lock);
+	}
+	else
+		last_tick = idgen_cursor_granted_end(&slot->cursor) - 1;
+	return info->epoch_ms + last_tick * info->tick_ms + 1;
+}
+
+/*
+ * The entry of a namespace, made if need be in place of the one longest past.
+ * Caller holds the directory lock exclusively.
+ */
+static IdgenEnded *
+ended_entry(Oid database, const char *namespace_name)
+{
+	IdgenEnded *oldest = &idgen_shared->ended[0];
+
+	for (int i = 0; i < IDGEN_ENDED_MAX; i++)
+	{
+		IdgenEnded *entry = &idgen_shared->ended[i];
+
+		if (entry->database == database &&
+			strcmp(entry->namespace_name, namespace_name) == 0)
+			return entry;
+		if (entry->ended_until_ms < oldest->ended_until_ms)
+			oldest = entry;
+	}
+	memset(oldest, 0, sizeof(*oldest));
+	oldest->database = database;
+	strlcpy(oldest->namespace_name, namespace_name, NAMEDATALEN);
+	return oldest;
+}
+
+/*
+ * Kill a cursor, and remember what it issued.  Caller holds the directory lock
+ * exclusively.
+ */
 static void
 kill_locked(int slot_index)
 {
+	IdgenSlotInfo *info = &idgen_shared->infos[slot_index];
+	IdgenEnded *entry;
+
 	pg_atomic_write_u64(&idgen_slot(slot_index)->tenure, 0);
-	idgen_shared->infos[slot_index].state = IDGEN_SLOT_DEAD;
+	info->state = IDGEN_SLOT_DEAD;
+	entry = ended_entry(info->database, info->namespace_name);
+	entry->ended_until_ms = Max(entry->ended_until_ms,
+								issued_until_ms(info, idgen_slot(slot_index)));
 }
 
 /* Kill one cursor, if it is still the one meant. */
@@ -314,50 +368,45 @@ idgen_pool_kill_incarnation(Oid database, int64 incarnation)
 }
 
 /*
- * The Unix millisecond after the beginning of the last tick a killed cursor
- * issued from, or, if somebody is stopped inside its lock, was granted: no tick
- * of the same format that begins at or after it was used.
+ * The extension was dropped, or the whole database: what was issued until now
+ * must not be repeated, and the statistics are those of nothing.  Caller holds
+ * the directory lock exclusively.
  */
-static int64
-issued_until_ms(const IdgenSlotInfo *info, IdgenSlot *slot)
-{
-	int64		last_tick;
-
-	if (idgen_lock_within(&slot->lock, LW_SHARED, SLOT_WITHIN_US))
-	{
-		last_tick = slot->cursor.last_tick;
-		LWLockRelease(&slot->lock);
-	}
-	else
-		last_tick = idgen_cursor_granted_end(&slot->cursor) - 1;
-	return info->epoch_ms + last_tick * info->tick_ms + 1;
-}
-
-/* Raise the server-wide floor of what dropped cursors issued. */
 static void
-raise_dropped_until(int64 until_ms)
+forget_dropped(Oid database, bool whole_database)
 {
-	uint64		known = pg_atomic_read_u64(&idgen_shared->dropped_until_ms);
+	for (int i = 0; i < IDGEN_ENDED_MAX; i++)
+	{
+		IdgenEnded *entry = &idgen_shared->ended[i];
 
-	while (until_ms > 0 && (uint64) until_ms > known)
-		if (pg_atomic_compare_exchange_u64(&idgen_shared->dropped_until_ms,
-										   &known, (uint64) until_ms))
-			break;
+		if (entry->database != database || entry->namespace_name[0] == '\0')
+			continue;
+		entry->dropped_until_ms = entry->ended_until_ms;
+		if (whole_database)
+		{
+			IdgenEnded	ended = *entry;
+			IdgenEnded *anywhere;
+
+			/* first, so that there is room */
+			memset(entry, 0, sizeof(*entry));
+			anywhere = ended_entry(InvalidOid, ended.namespace_name);
+			anywhere->ended_until_ms = Max(anywhere->ended_until_ms,
+										   ended.ended_until_ms);
+			anywhere->dropped_until_ms = anywhere->ended_until_ms;
+		}
+	}
+	for (int i = 0; i < idgen_shared->stats_count; i++)
+		if (idgen_shared->stats[i].database == database)
+			idgen_shared->stats[i].database = InvalidOid;
 }
 
 /*
- * Kill the cursors of a database, or of one namespace of it.  With "dropped",
- * what they issued is remembered.  Called when the cause has committed, so it
- * must not fail: should the directory lock be held by a stopped process, the
- * cursors stay.  They are unreachable all the same, since no session can look
- * the namespace up any more, and run dry with their grants.
+ * Kill the cursors of a database, or of one namespace of it.  Caller holds the
+ * directory lock exclusively.
  */
 static void
-kill_matching(Oid database, const pg_uuid_t *namespace_uuid, bool dropped)
+kill_matching(Oid database, const pg_uuid_t *namespace_uuid)
 {
-	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE,
-						   DIRECTORY_WITHIN_US))
-		return;
 	for (int i = 0; i < idgen_shared->slot_count; i++)
 	{
 		IdgenSlotInfo *info = &idgen_shared->infos[i];
@@ -368,32 +417,70 @@ kill_matching(Oid database, const pg_uuid_t *namespace_uuid, bool dropped)
 			continue;
 		if (info->state == IDGEN_SLOT_RESERVED)
 			info->state = IDGEN_SLOT_FREE;
-		if (info->state != IDGEN_SLOT_ACTIVE)
-			continue;
-		kill_locked(i);
-		if (dropped)
-			raise_dropped_until(issued_until_ms(info, idgen_slot(i)));
+		if (info->state == IDGEN_SLOT_ACTIVE)
+			kill_locked(i);
+	}
+}
+
+/*
+ * A namespace is retired, fenced or taken over: its cursors end before this
+ * returns.  By the authority worker, which can do nothing without the directory
+ * anyway, and so waits for it as long as it takes.
+ */
+void
+idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid)
+{
+	while (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE,
+							  DIRECTORY_WITHIN_US))
+		CHECK_FOR_INTERRUPTS();
+	kill_matching(database, namespace_uuid);
+	idgen_unlock_directory();
+	directory_changed();
+}
+
+/*
+ * The cursors of a database end at the commit of a session.  This must not
+ * fail: should the directory lock be held by a stopped process, they stay.
+ * After a drop they are unreachable all the same, since no session can look the
+ * namespace up any more, and run dry with their grants.
+ */
+void
+idgen_pool_kill_at_commit(Oid database, IdgenKill why)
+{
+	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE,
+						   DIRECTORY_WITHIN_US))
+		return;
+	kill_matching(database, NULL);
+	switch (why)
+	{
+		case IDGEN_KILL_CHANGED:
+			break;
+		case IDGEN_KILL_EXTENSION_DROPPED:
+			forget_dropped(database, false);
+			break;
+		case IDGEN_KILL_DATABASE_DROPPED:
+			forget_dropped(database, true);
+			break;
 	}
 	idgen_unlock_directory();
 	directory_changed();
 }
 
 /*
- * A namespace is retired, fenced or taken over, or marks of a database
- * (namespace_uuid NULL) were restored: the cursors end.
+ * The Unix ms until which a namespace of this name was issued from before its
+ * extension was dropped; 0 if never.
  */
-void
-idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid)
+int64
+idgen_pool_dropped_until(Oid database, const char *namespace_name)
 {
-	kill_matching(database, namespace_uuid, false);
-}
+	int64		until_ms = 0;
 
-/*
- * A database or the extension is dropped: its cursors end, and no namespace
- * made later begins before what they issued.
- */
-void
-idgen_pool_kill_dropped(Oid database)
-{
-	kill_matching(database, NULL, true);
+	idgen_lock_directory(LW_SHARED);
+	for (int i = 0; i < IDGEN_ENDED_MAX; i++)
+		if ((idgen_shared->ended[i].database == database ||
+			 idgen_shared->ended[i].database == InvalidOid) &&
+			strcmp(idgen_shared->ended[i].namespace_name, namespace_name) == 0)
+			until_ms = Max(until_ms, idgen_shared->ended[i].dropped_until_ms);
+	idgen_unlock_directory();
+	return until_ms;
 }

@@ -35,6 +35,14 @@ typedef struct IdgenCursorSurvey
 	int64		granted_end;	/* tick */
 } IdgenCursorSurvey;
 
+/* Why the cursors of a database end. */
+typedef enum IdgenKill
+{
+	IDGEN_KILL_CHANGED,			/* marks were restored, or a policy changed */
+	IDGEN_KILL_EXTENSION_DROPPED,
+	IDGEN_KILL_DATABASE_DROPPED
+} IdgenKill;
+
 extern uint64 idgen_pool_version(void);
 extern int	idgen_pool_list(Oid database, const pg_uuid_t *namespace_uuid,
 							IdgenCursorRef *refs, int refs_max);
@@ -53,6 +61,8 @@ extern void idgen_pool_release_reserved(Oid database);
 extern void idgen_pool_kill_slot(int slot, uint64 tenure);
 extern void idgen_pool_kill_incarnation(Oid database, int64 incarnation);
 extern void idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid);
-extern void idgen_pool_kill_dropped(Oid database);
+extern void idgen_pool_kill_at_commit(Oid database, IdgenKill why);
+extern int64 idgen_pool_dropped_until(Oid database,
+									  const char *namespace_name);
 
 #endif							/* IDGEN_POOL_H */

@@ -23,10 +23,15 @@
 #include "utils/fmgrprotos.h"
 #include "utils/guc.h"
 
+#include "clock.h"
 #include "namespace.h"
 #include "shmem.h"
+#include "stats.h"
 
 #define TOKEN_BYTES 16
+
+/* How far in the future an ID may be that a fence is to rise above. */
+#define ABOVE_MAX_MS	INT64_C(86400000)
 
 /* --------------------------------------------------------------------
  * Common
@@ -39,6 +44,7 @@ begin_request(IdgenMail *mail, IdgenRequestKind kind, const char *name,
 {
 	IdgenNamespace *ns;
 
+	PreventCommandIfReadOnly(function);
 	PreventCommandDuringRecovery(function);
 	idgen_namespace_require_preloaded(name, (int) strlen(name));
 	ns = idgen_namespace_get(name, (int) strlen(name));
@@ -69,8 +75,12 @@ static void
 finish_request(IdgenMail *mail, IdgenAnswer *answer)
 {
 	idgen_mailbox_call(mail, answer);
-	if (answer->failure.kind != IDGEN_FAILURE_NONE)
-		idgen_failure_report(&answer->failure, mail->namespace_name);
+	if (answer->failure.kind == IDGEN_FAILURE_NONE)
+		return;
+	if (mail->namespace_name[0] != '\0')
+		idgen_stats_note_error(idgen_stats_get(MyDatabaseId, mail->namespace_name),
+							   &answer->failure);
+	idgen_failure_report(&answer->failure, mail->namespace_name);
 }
 
 /* --------------------------------------------------------------------
@@ -94,7 +104,7 @@ idgen_request_retire(const char *name)
 static void
 check_above(const IdgenNamespace *ns, int64 above)
 {
-	int64_t		tick;
+	int64_t		tick = 0;
 	int64_t		worker;
 	int64_t		sequence;
 
@@ -106,6 +116,14 @@ check_above(const IdgenNamespace *ns, int64 above)
 				 errmsg(INT64_FORMAT " is not an ID of namespace \"%s\"", above,
 						ns->name),
 				 errhint("\"above\" is the greatest ID that anybody has seen.")));
+	if (above != 0 &&
+		tick > idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms() + ABOVE_MAX_MS))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("ID " INT64_FORMAT " of namespace \"%s\" is of more than a day in the future",
+						above, ns->name),
+				 errdetail("A fence above it would end the namespace until then."),
+				 errhint("If there are such IDs, retire the namespace and issue from a fresh one.")));
 }
 
 /* Fence a namespace; above is an ID, or 0. */
@@ -121,24 +139,6 @@ idgen_request_fence(const char *name, int64 above)
 	finish_request(&mail, &answer);
 }
 
-/* The range an adopted namespace is to use: within its format, no half empty. */
-static void
-check_range(const IdgenNamespace *ns, int64 first, int64 last)
-{
-	int64		count = idgen_layout_worker_count(&ns->row.layout);
-
-	if (first < 0 || last >= count || first > last)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("first_worker and last_worker must be a range within 0 to " INT64_FORMAT,
-						count - 1)));
-	if (strcmp(ns->row.promotion, "split") == 0 && first == last)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("namespace \"%s\" needs at least two workers", ns->name),
-				 errdetail("Its promotion policy is \"split\".")));
-}
-
 /*
  * Adopt a namespace.  Workers of -1 stay as they are; above is an ID, or 0.
  */
@@ -148,6 +148,7 @@ idgen_request_adopt(const char *name, int64 above, int32 first_worker,
 {
 	IdgenMail	mail;
 	IdgenAnswer answer;
+	IdgenNamespaceRow row;
 	IdgenNamespace *ns = begin_owner_request(&mail, IDGEN_REQUEST_ADOPT, name,
 											 "idgen_adopt_namespace()");
 
@@ -158,7 +159,10 @@ idgen_request_adopt(const char *name, int64 above, int32 first_worker,
 		mail.first_worker = first_worker >= 0 ? first_worker :
 			ns->row.first_worker;
 		mail.last_worker = last_worker >= 0 ? last_worker : ns->row.last_worker;
-		check_range(ns, mail.first_worker, mail.last_worker);
+		row = ns->row;
+		row.first_worker = mail.first_worker;
+		row.last_worker = mail.last_worker;
+		idgen_namespace_check_row(&row);
 	}
 	finish_request(&mail, &answer);
 }
@@ -257,6 +261,7 @@ static void
 begin_incarnation_request(IdgenMail *mail, IdgenRequestKind kind,
 						  int64 incarnation, const char *function)
 {
+	PreventCommandIfReadOnly(function);
 	PreventCommandDuringRecovery(function);
 	if (idgen_shared == NULL)
 		ereport(ERROR,

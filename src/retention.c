@@ -14,6 +14,7 @@
 
 #include "clock.h"
 #include "marks.h"
+#include "namespace.h"
 #include "round.h"
 #include "settings.h"
 #include "tables.h"
@@ -28,7 +29,7 @@
 #define SETTLED_S			3600
 
 static int64 last_step_us = 0;
-static int64 last_incarnations_us = 0;
+static int64 last_incarnations_us = -INCARNATIONS_EVERY_US;
 
 /* Compact the next few workers in turn. */
 static void
@@ -38,11 +39,17 @@ compact_some(void)
 	{
 		const char *name;
 		int32		worker;
+		IdgenNamespace *ns;
 
 		if (!idgen_marks_next(&name, &worker))
 			return;
-		(void) idgen_tables_compact(name, worker, SETTLED_S,
-									idgen_grant_retention_s);
+		ns = idgen_namespace_find(name);
+		if (ns == NULL)
+			continue;
+		(void) idgen_tables_compact(name, worker,
+									idgen_layout_tick_at(&ns->row.layout,
+														 idgen_clock_wall_ms()),
+									SETTLED_S, idgen_grant_retention_s);
 	}
 }
 

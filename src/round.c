@@ -50,6 +50,13 @@
 #define LOCKED_HINT \
 	"Retry; if it goes on, look in pg_locks for who holds it."
 
+/*
+ * How many of a worker's last grants are searched for a request id: of a request
+ * that follows the last grant, and of one that does not.
+ */
+#define RECORDED_NEAR	16
+#define RECORDED_FAR	1000
+
 /* A grant on its way from decision to publication. */
 typedef struct IdgenItem
 {
@@ -140,21 +147,13 @@ set_until(IdgenFailure *failure, IdgenFailureKind kind,
 								&failure->until_ms);
 }
 
-/*
- * The tick below which no worker of a namespace is granted anything: its floor,
- * and, for one that was never granted from, the end of what dropped databases
- * and extensions issued.
- */
-static int64
-effective_floor(const IdgenJob *job)
+/* The statistics of a job's namespace. */
+static IdgenStats *
+job_stats(IdgenJob *job)
 {
-	int64		until_ms = (int64)
-		pg_atomic_read_u64(&idgen_shared->dropped_until_ms);
-
-	if (until_ms == 0 || job->marks->count > 0)
-		return job->marks->floor;
-	return Max(job->marks->floor,
-			   idgen_layout_tick_at(&job->ns->row.layout, until_ms - 1) + 1);
+	if (job->stats == NULL)
+		job->stats = idgen_stats_get(MyDatabaseId, job->name);
+	return job->stats;
 }
 
 /* --------------------------------------------------------------------
@@ -198,6 +197,32 @@ bring_marks(IdgenJob *job)
 }
 
 /*
+ * A namespace not granted from yet begins after what was issued from one of the
+ * same name before the extension was dropped: its floor is raised, before the
+ * first grant and in the same transaction.
+ */
+static bool
+begin_after_dropped(IdgenJob *job, const IdgenNamespace *ns)
+{
+	int64		until_ms;
+	int64		until;
+
+	if (job->marks->count > 0)
+		return true;
+	until_ms = idgen_pool_dropped_until(MyDatabaseId, job->name);
+	if (until_ms == 0)
+		return true;
+	until = idgen_layout_tick_at(&ns->row.layout, until_ms - 1) + 1;
+	until = Min(until, idgen_layout_tick_count(&ns->row.layout));
+	if (until <= job->marks->floor)
+		return true;
+	idgen_tables_raise_floor(job->name, until);
+	idgen_tables_reset_sums(job->name);
+	job->marks->loaded = false;
+	return bring_marks(job);
+}
+
+/*
  * See that a namespace may be granted from.  False with the reason in
  * job->failure; NONE if the requester is to look again.
  */
@@ -214,6 +239,9 @@ open_namespace(IdgenJob *job)
 		fail(job, IDGEN_FAILURE_COPIED,
 			 "Its identity is missing, as after a restore of its marks.", NULL,
 			 false);
+	else if (ns->format_changed)
+		fail(job, IDGEN_FAILURE_UNAVAILABLE, "Its format was changed from outside.",
+			 "Undo the change: IDs of two formats cannot be told apart.", false);
 	else if (!same_uuid(&ns->authority.uuid, &job->uuid))
 		fail(job, IDGEN_FAILURE_UNDEFINED,
 			 "It was dropped and created again, or taken over, meanwhile.",
@@ -230,17 +258,19 @@ open_namespace(IdgenJob *job)
 		{
 			case IDGEN_CUSTODY_OURS:
 				job->marks->verified = true;
+				idgen_stats_set_copied(job_stats(job), false);
 				break;
 			case IDGEN_CUSTODY_CHANGED:
 				/* whoever asked finds the new uuid */
 				job->changed = true;
 				return false;
 			case IDGEN_CUSTODY_REFUSED:
-				fail(job, failure.kind, failure.detail, NULL, false);
+				idgen_stats_set_copied(job_stats(job), true);
+				fail(job, failure.kind, failure.detail, failure.hint, false);
 				return false;
 		}
 	}
-	if (!bring_marks(job))
+	if (!bring_marks(job) || !begin_after_dropped(job, ns))
 		return false;
 	job->ns = ns;
 	job->now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
@@ -259,7 +289,7 @@ decide(const IdgenJob *job, int64 high_water, int64 eligible, int64 length,
 	IdgenGrantFacts facts = {
 		.now = job->now,
 		.eligible = eligible,
-		.high_water = Max(high_water, effective_floor(job)),
+		.high_water = Max(high_water, job->marks->floor),
 		.length = length,
 		.horizon = idgen_round_horizon(job->ns)
 	};
@@ -378,10 +408,8 @@ choose_worker(const IdgenRound *round, const IdgenJob *job, int32 *worker)
 static void
 set_beyond_horizon(IdgenFailure *failure, const IdgenJob *job, int64 retry_at)
 {
-	int64		floor = effective_floor(job);
-
-	if (floor > job->now)
-		set_until(failure, IDGEN_FAILURE_NOT_YET, job->ns, floor);
+	if (job->marks->floor > job->now)
+		set_until(failure, IDGEN_FAILURE_NOT_YET, job->ns, job->marks->floor);
 	else
 		set_until(failure, IDGEN_FAILURE_NO_WORKER, job->ns, retry_at);
 }
@@ -554,15 +582,6 @@ decide_cursors(IdgenRound *round, IdgenJob *job)
 }
 
 /* --- external generators */
-
-/* The statistics of a job's namespace. */
-static IdgenStats *
-job_stats(IdgenJob *job)
-{
-	if (job->stats == NULL)
-		job->stats = idgen_stats_get(MyDatabaseId, &job->uuid, job->name);
-	return job->stats;
-}
 
 static void
 reject(IdgenJob *job, IdgenAnswer *answer, const char *detail, const char *hint)
@@ -779,12 +798,12 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, int request)
 	facts.after_grant = mail->after_grant;
 	facts.last_grant = last.grant_id;
 
-	/* looked up only where it decides between stale and forked: a client that
-	 * follows the last grant under an id it used before harms nobody */
+	/* far back only where it decides between stale and forked */
 	facts.is_recorded = facts.holds_worker && !facts.is_last_request &&
-		facts.after_grant != facts.last_grant &&
 		idgen_tables_request_recorded(job->name, row.worker, mail->incarnation,
-									  &mail->request_id);
+									  &mail->request_id,
+									  facts.after_grant == facts.last_grant ?
+									  RECORDED_NEAR : RECORDED_FAR);
 
 	switch (idgen_chain_judge(&facts))
 	{
@@ -997,8 +1016,7 @@ alert(IdgenJob *job)
 {
 	IdgenWorkerRange range = worker_range(job->ns);
 
-	idgen_alert_check(job->ns, job->marks, job->now,
-					  idgen_worker_range_size(&range), job_stats(job));
+	idgen_alert_check(job->ns, job->marks, job->now, &range, job_stats(job));
 }
 
 /* Decide and write a round, in a transaction. */

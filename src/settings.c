@@ -17,6 +17,13 @@ int			idgen_max_batch = 1000000;
 int			idgen_idle_timeout_ms = 60000;
 int			idgen_max_clock_error_ms = 5000;
 int			idgen_grant_retention_s = 7 * 24 * 3600;
+int			idgen_on_copied_authority = IDGEN_ON_COPIED_REFUSE;
+
+static const struct config_enum_entry on_copied_options[] = {
+	{"refuse", IDGEN_ON_COPIED_REFUSE, false},
+	{"fence", IDGEN_ON_COPIED_FENCE, false},
+	{NULL, 0, false}
+};
 
 /*
  * Called when the library is loaded.  A parameter of level "postmaster" can
@@ -75,6 +82,13 @@ idgen_settings_define(bool preloaded)
 							&idgen_grant_retention_s,
 							7 * 24 * 3600, 1, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("idgen.on_copied_authority",
+							 "What to do when the authority is found to be a copy whose original may live.",
+							 "\"refuse\" waits for idgen_adopt_namespace(); \"fence\" grants again after a fence, and is right only where the original never issues again.",
+							 &idgen_on_copied_authority,
+							 IDGEN_ON_COPIED_REFUSE, on_copied_options,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("idgen");
 }

@@ -14,6 +14,13 @@
 #define IDGEN_MAX_WORKERS_LIMIT			256
 #define IDGEN_MAX_BATCH_LIMIT			10000000
 
+/* What to do with an authority that may have a living twin. */
+typedef enum IdgenOnCopied
+{
+	IDGEN_ON_COPIED_REFUSE,
+	IDGEN_ON_COPIED_FENCE
+} IdgenOnCopied;
+
 extern int	idgen_max_cursors;	/* postmaster */
 extern int	idgen_max_workers_per_namespace;	/* sighup */
 extern int	idgen_wait_timeout_ms;	/* user; 0 = never wait */
@@ -21,6 +28,7 @@ extern int	idgen_max_batch;	/* superuser */
 extern int	idgen_idle_timeout_ms;	/* sighup */
 extern int	idgen_max_clock_error_ms;	/* sighup */
 extern int	idgen_grant_retention_s;	/* sighup */
+extern int	idgen_on_copied_authority;	/* sighup; an IdgenOnCopied */
 
 extern void idgen_settings_define(bool preloaded);
 

@@ -145,7 +145,6 @@ shmem_startup(void)
 		make_boot_uuid(&idgen_shared->boot);
 		pg_atomic_init_u64(&idgen_shared->last_tenure, 0);
 		pg_atomic_init_u64(&idgen_shared->directory_version, 1);
-		pg_atomic_init_u64(&idgen_shared->dropped_until_ms, 0);
 		tranche = idgen_new_tranche("idgen");
 		LWLockInitialize(&idgen_shared->directory_lock, tranche);
 		for (int i = 0; i < idgen_shared->slot_count; i++)

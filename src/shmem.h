@@ -183,16 +183,16 @@ typedef enum IdgenAlert
 #define IDGEN_ALERT_COUNT (IDGEN_ALERT_FSYNC + 1)
 
 /*
- * Statistics of one namespace.  Counters are atomic; "alerted" is the authority
- * worker's alone; everything else: directory lock.
+ * Statistics of one namespace, by name.  Counters are atomic; "alerted" is the
+ * authority worker's alone; everything else: directory lock.
  */
 typedef struct IdgenStats
 {
 	Oid			database;		/* InvalidOid = unused */
-	pg_uuid_t	namespace_uuid;
 	char		namespace_name[NAMEDATALEN];
 	pg_atomic_uint64 counters[IDGEN_COUNTER_COUNT];
 	bool		alerted[IDGEN_ALERT_COUNT];
+	bool		copied;			/* the authority refuses to grant: a copy */
 	IdgenFailure last_error;
 	int64		last_error_ms;	/* Unix time; 0 = none */
 	int64		reset_ms;		/* Unix time counting began */
@@ -216,6 +216,24 @@ typedef struct IdgenDatabase
 	int64		worker_started_ms;	/* Unix time */
 } IdgenDatabase;
 
+/*
+ * Until when cursors that have ended issued from a namespace.  Where the
+ * extension was dropped, a namespace of the same name never granted from yet
+ * does not begin before that: so one that is dropped and created again repeats
+ * nothing, even if the clock goes back in between, and delays no other one.
+ * What was dropped with its database counts for every database, since a new one
+ * takes the place of the old under another OID.
+ */
+typedef struct IdgenEnded
+{
+	Oid			database;		/* InvalidOid = dropped with its database */
+	char		namespace_name[NAMEDATALEN];	/* empty = unused entry */
+	int64		ended_until_ms; /* Unix ms past everything issued */
+	int64		dropped_until_ms;	/* the same at the last drop; 0 = never */
+} IdgenEnded;
+
+#define IDGEN_ENDED_MAX 1024
+
 typedef struct IdgenShared
 {
 	LWLock		directory_lock;
@@ -223,13 +241,8 @@ typedef struct IdgenShared
 	pg_atomic_uint64 last_tenure;
 	pg_atomic_uint64 directory_version; /* moves when a cursor comes or goes */
 
-	/*
-	 * Unix ms past everything issued from a dropped database or extension; a
-	 * namespace never granted from yet does not begin below it.  So one that is
-	 * dropped and created again repeats nothing, even if the clock goes back in
-	 * between.
-	 */
-	pg_atomic_uint64 dropped_until_ms;
+	/* What ended where.  Directory lock. */
+	IdgenEnded	ended[IDGEN_ENDED_MAX];
 
 	uint64		last_ticket;	/* directory lock */
 	int			slot_count;

@@ -24,11 +24,13 @@
  * Counting
  * -------------------------------------------------------------------- */
 
+/* Is this slot a cursor of that namespace?  Caller holds the lock. */
 static bool
-is_of(const IdgenStats *stats, Oid database, const pg_uuid_t *namespace_uuid)
+slot_of(const IdgenSlotInfo *info, const IdgenStats *stats)
 {
-	return stats->database == database &&
-		memcmp(stats->namespace_uuid.data, namespace_uuid->data, UUID_LEN) == 0;
+	return (info->state == IDGEN_SLOT_ACTIVE || info->state == IDGEN_SLOT_DEAD) &&
+		info->database == stats->database &&
+		strcmp(info->namespace_name, stats->namespace_name) == 0;
 }
 
 /* Does any cursor belong to these statistics?  Caller holds the lock. */
@@ -36,9 +38,7 @@ static bool
 in_use(const IdgenStats *stats)
 {
 	for (int i = 0; i < idgen_shared->slot_count; i++)
-		if (idgen_shared->infos[i].state == IDGEN_SLOT_ACTIVE &&
-			is_of(stats, idgen_shared->infos[i].database,
-				  &idgen_shared->infos[i].namespace_uuid))
+		if (slot_of(&idgen_shared->infos[i], stats))
 			return true;
 	return false;
 }
@@ -54,43 +54,65 @@ reset_locked(IdgenStats *stats)
 	stats->reset_ms = idgen_clock_wall_ms();
 }
 
+/* The statistics of a namespace, or NULL.  Caller holds the lock. */
+static IdgenStats *
+find_stats(Oid database, const char *namespace_name)
+{
+	for (int i = 0; i < idgen_shared->stats_count; i++)
+		if (idgen_shared->stats[i].database == database &&
+			strcmp(idgen_shared->stats[i].namespace_name, namespace_name) == 0)
+			return &idgen_shared->stats[i];
+	return NULL;
+}
+
+/* One not in use, to be given to another namespace, or NULL. */
+static IdgenStats *
+find_unused(void)
+{
+	for (int i = 0; i < idgen_shared->stats_count; i++)
+		if (!OidIsValid(idgen_shared->stats[i].database))
+			return &idgen_shared->stats[i];
+	for (int i = 0; i < idgen_shared->stats_count; i++)
+		if (!in_use(&idgen_shared->stats[i]))
+			return &idgen_shared->stats[i];
+	return NULL;
+}
+
 /*
  * The statistics of a namespace, made if need be at the cost of one that no
  * cursor uses; NULL if there is no room.  Raises like idgen_lock_directory.
  */
 IdgenStats *
-idgen_stats_get(Oid database, const pg_uuid_t *namespace_uuid,
-				const char *namespace_name)
+idgen_stats_get(Oid database, const char *namespace_name)
 {
-	IdgenStats *stats = NULL;
-	IdgenStats *unused = NULL;
+	IdgenStats *stats;
 
 	idgen_lock_directory(LW_EXCLUSIVE);
-	for (int i = 0; i < idgen_shared->stats_count && stats == NULL; i++)
+	stats = find_stats(database, namespace_name);
+	if (stats == NULL)
+		stats = find_unused();
+	if (stats != NULL && (stats->database != database ||
+						  strcmp(stats->namespace_name, namespace_name) != 0))
 	{
-		IdgenStats *candidate = &idgen_shared->stats[i];
-
-		if (is_of(candidate, database, namespace_uuid))
-			stats = candidate;
-		else if (!OidIsValid(candidate->database))
-		{
-			unused = candidate;
-			break;				/* they are filled from the beginning */
-		}
-		else if (unused == NULL && !in_use(candidate))
-			unused = candidate;
-	}
-	if (stats == NULL && unused != NULL)
-	{
-		stats = unused;
 		stats->database = database;
-		stats->namespace_uuid = *namespace_uuid;
 		strlcpy(stats->namespace_name, namespace_name, NAMEDATALEN);
 		memset(stats->alerted, 0, sizeof(stats->alerted));
+		stats->copied = false;
 		reset_locked(stats);
 	}
 	idgen_unlock_directory();
 	return stats;
+}
+
+/* Does the authority refuse to grant, as a copy?  stats may be NULL. */
+void
+idgen_stats_set_copied(IdgenStats *stats, bool copied)
+{
+	if (stats == NULL || stats->copied == copied)
+		return;
+	idgen_lock_directory(LW_EXCLUSIVE);
+	stats->copied = copied;
+	idgen_unlock_directory();
 }
 
 /* Raise a counter that keeps a maximum; stats may be NULL. */
@@ -160,20 +182,17 @@ living_ids(const IdgenStats *stats)
 	uint64		count = 0;
 
 	for (int i = 0; i < idgen_shared->slot_count; i++)
-		if ((idgen_shared->infos[i].state == IDGEN_SLOT_ACTIVE ||
-			 idgen_shared->infos[i].state == IDGEN_SLOT_DEAD) &&
-			is_of(stats, idgen_shared->infos[i].database,
-				  &idgen_shared->infos[i].namespace_uuid))
+		if (slot_of(&idgen_shared->infos[i], stats))
 			count += idgen_slot(i)->issued_count;
 	return count;
 }
 
-#define NAMESPACE_COUNTER_COLUMNS (2 + 1 + IDGEN_COUNTER_COUNT - 1 + 3)
+#define NAMESPACE_COUNTER_COLUMNS (1 + 1 + IDGEN_COUNTER_COUNT - 1 + 4)
 
 /*
  * One row per namespace of this database that was used since shared memory
- * began: name, uuid, IDs, the counters in their order, last error, its time,
- * and since when is counted.
+ * began: name, IDs, the counters in their order, last error, its time, since
+ * when is counted, and whether it is refused as a copy.
  */
 PG_FUNCTION_INFO_V1(idgen_stat_counters);
 Datum
@@ -204,7 +223,6 @@ idgen_stat_counters(PG_FUNCTION_ARGS)
 		int			n = 0;
 
 		values[n++] = CStringGetTextDatum(copies[i].namespace_name);
-		values[n++] = UUIDPGetDatum(&copies[i].namespace_uuid);
 		values[n++] = Int64GetDatum((int64)
 									(ids[i] + pg_atomic_read_u64(&copies[i].counters[IDGEN_COUNTER_IDS_ENDED])));
 		for (int j = IDGEN_COUNTER_IDS_ENDED + 1; j < IDGEN_COUNTER_COUNT; j++)
@@ -215,6 +233,8 @@ idgen_stat_counters(PG_FUNCTION_ARGS)
 		values[n] = optional_time(copies[i].last_error_ms, &nulls[n]);
 		n++;
 		values[n] = optional_time(copies[i].reset_ms, &nulls[n]);
+		n++;
+		values[n] = BoolGetDatum(copies[i].copied);
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum) 0;
@@ -312,7 +332,8 @@ idgen_stat_worker(PG_FUNCTION_ARGS)
 		if (idgen_shared->databases[i].database == MyDatabaseId)
 			copy = idgen_shared->databases[i];
 	for (int i = 0; i < idgen_shared->slot_count; i++)
-		if (idgen_shared->infos[i].state != IDGEN_SLOT_FREE)
+		if (idgen_shared->infos[i].state == IDGEN_SLOT_RESERVED ||
+			idgen_shared->infos[i].state == IDGEN_SLOT_ACTIVE)
 			cursors_in_use++;
 	for (int i = 0; i < idgen_shared->request_count; i++)
 		if (idgen_shared->requests[i].state == IDGEN_REQUEST_PENDING &&

@@ -10,13 +10,11 @@
 
 #include "postgres.h"
 
-#include "utils/uuid.h"
-
 #include "failure.h"
 #include "shmem.h"
 
-extern IdgenStats *idgen_stats_get(Oid database, const pg_uuid_t *namespace_uuid,
-								   const char *namespace_name);
+extern IdgenStats *idgen_stats_get(Oid database, const char *namespace_name);
+extern void idgen_stats_set_copied(IdgenStats *stats, bool copied);
 extern void idgen_stats_max(IdgenStats *stats, IdgenCounter counter,
 							uint64 value);
 extern void idgen_stats_note_error(IdgenStats *stats,

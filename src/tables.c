@@ -26,6 +26,7 @@
 #include "catalog/indexing.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_extension.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_trigger.h"
@@ -62,41 +63,40 @@
 typedef struct IdgenTableShape
 {
 	const char *name;
-	int			index_count;
 	int			column_count;
 	Oid			types[COLUMNS_MAX];
 } IdgenTableShape;
 
 static const IdgenTableShape shapes[IDGEN_TABLE_COUNT] = {
 	[IDGEN_TABLE_NAMESPACE] = {
-		"idgen_namespace", 1, 20,
+		"idgen_namespace", 20,
 		{
 			TEXTOID, TEXTOID, INT4OID, INT4OID, INT4OID, INT8OID, INT8OID,
 			INT8OID, INT8OID, INT8OID, INT4OID, INT4OID, TEXTOID, TEXTOID,
 			BOOLOID, BOOLOID, BOOLOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID
 		}
 	},
-	[IDGEN_TABLE_FLOOR] = {"idgen_floor", 1, 2, {TEXTOID, INT8OID}},
+	[IDGEN_TABLE_FLOOR] = {"idgen_floor", 2, {TEXTOID, INT8OID}},
 	[IDGEN_TABLE_WORKER] = {
-		"idgen_worker", 1, 4, {TEXTOID, INT4OID, INT8OID, INT8OID}
+		"idgen_worker", 4, {TEXTOID, INT4OID, INT8OID, INT8OID}
 	},
 	[IDGEN_TABLE_AUTHORITY] = {
-		"idgen_authority", 1, 15,
+		"idgen_authority", 16,
 		{
-			TEXTOID, UUIDOID, INT4OID, INT4OID, INT8OID, OIDOID, INT8OID,
+			TEXTOID, UUIDOID, TEXTOID, INT4OID, INT4OID, INT8OID, OIDOID, INT8OID,
 			INT8OID, INT8OID, INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID,
 			INT8OID, NUMERICOID
 		}
 	},
 	[IDGEN_TABLE_INCARNATION] = {
-		"idgen_incarnation", 1, 12,
+		"idgen_incarnation", 12,
 		{
 			INT8OID, TEXTOID, INT4OID, TEXTOID, UUIDOID, TEXTOID, INETOID,
 			TEXTOID, TIMESTAMPTZOID, BYTEAOID, TEXTOID, TIMESTAMPTZOID
 		}
 	},
 	[IDGEN_TABLE_GRANT] = {
-		"idgen_grant", 1, 8,
+		"idgen_grant", 8,
 		{
 			TEXTOID, INT4OID, INT8OID, INT8OID, INT8OID, INT8OID,
 			TIMESTAMPTZOID, UUIDOID
@@ -118,7 +118,8 @@ enum
 
 enum
 {
-	AUTHORITY_NAMESPACE = 1, AUTHORITY_UUID, AUTHORITY_SPLIT_MODULUS,
+	AUTHORITY_NAMESPACE = 1, AUTHORITY_UUID, AUTHORITY_FORMAT,
+	AUTHORITY_SPLIT_MODULUS,
 	AUTHORITY_SPLIT_REMAINDER, AUTHORITY_SYSTEM_IDENTIFIER, AUTHORITY_DATABASE,
 	AUTHORITY_TIMELINE, AUTHORITY_CONTROL_INODE, AUTHORITY_CONTROL_BIRTH,
 	AUTHORITY_VERSION_INODE, AUTHORITY_VERSION_BIRTH
@@ -274,11 +275,19 @@ idgen_tables_relid(IdgenTable table)
 	return found.relids[table];
 }
 
-/* After idgen_tables_find. */
-Oid
-idgen_tables_owner(void)
+/*
+ * Is a relation one of our tables?  Also while they are being dropped: by name
+ * first, which costs other relations next to nothing.
+ */
+bool
+idgen_tables_ours(Oid relid)
 {
-	return found.owner;
+	char	   *name = get_rel_name(relid);
+
+	for (int i = 0; i < IDGEN_TABLE_COUNT && name != NULL; i++)
+		if (strcmp(name, shapes[i].name) == 0)
+			return get_rel_namespace(relid) == extension_schema();
+	return false;
 }
 
 /* --------------------------------------------------------------------
@@ -347,14 +356,53 @@ columns_intact(const IdgenTableShape *shape, Relation relation)
 	return true;
 }
 
-/* Exactly the indexes of the script; an added one could run a function. */
+/*
+ * Do two indexes have the same columns and operator classes, and neither an
+ * expression nor a condition?
+ */
 static bool
-indexes_intact(const IdgenTableShape *shape, Relation relation)
+same_plain_index(Oid index, Oid other)
+{
+	HeapTuple	a = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	HeapTuple	b = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(other));
+	bool		same = HeapTupleIsValid(a) && HeapTupleIsValid(b);
+	static const int vectors[] = {Anum_pg_index_indkey, Anum_pg_index_indclass};
+	bool		isnull;
+
+	for (size_t i = 0; i < lengthof(vectors) && same; i++)
+	{
+		Datum		x = SysCacheGetAttr(INDEXRELID, a, vectors[i], &isnull);
+		Datum		y = SysCacheGetAttr(INDEXRELID, b, vectors[i], &isnull);
+
+		same = VARSIZE_ANY(DatumGetPointer(x)) == VARSIZE_ANY(DatumGetPointer(y)) &&
+			memcmp(DatumGetPointer(x), DatumGetPointer(y),
+				   VARSIZE_ANY(DatumGetPointer(x))) == 0;
+	}
+	if (same)
+		same = heap_attisnull(a, Anum_pg_index_indexprs, NULL) &&
+			heap_attisnull(a, Anum_pg_index_indpred, NULL);
+	if (HeapTupleIsValid(a))
+		ReleaseSysCache(a);
+	if (HeapTupleIsValid(b))
+		ReleaseSysCache(b);
+	return same;
+}
+
+/*
+ * The primary key, and no index that could run a function of somebody else's.
+ * Copies of the primary key are what REINDEX CONCURRENTLY makes, and leaves
+ * behind when it fails.
+ */
+static bool
+indexes_intact(Relation relation)
 {
 	List	   *indexes = RelationGetIndexList(relation);
-	bool		intact = list_length(indexes) == shape->index_count &&
-		OidIsValid(idgen_primary_key_index(relation));
+	Oid			primary_key = idgen_primary_key_index(relation);
+	bool		intact = OidIsValid(primary_key);
+	ListCell   *cell;
 
+	foreach(cell, indexes)
+		intact = intact && same_plain_index(lfirst_oid(cell), primary_key);
 	list_free(indexes);
 	return intact;
 }
@@ -371,6 +419,8 @@ idgen_tables_intact(IdgenTable table, Relation relation, char *why, Size why_siz
 
 	if (relation->rd_rel->relkind != RELKIND_RELATION)
 		what = "is not an ordinary table";
+	else if (relation->rd_rel->relowner != found.owner)
+		what = "belongs to another owner than table \"idgen_worker\"";
 	else if (relation->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
 		what = "is not logged";
 	else if (!columns_intact(shape, relation))
@@ -384,7 +434,7 @@ idgen_tables_intact(IdgenTable table, Relation relation, char *why, Size why_siz
 		what = "has row security";
 	else if (relation->rd_rel->relchecks != 0)
 		what = "has check constraints";
-	else if (!indexes_intact(shape, relation))
+	else if (!indexes_intact(relation))
 		what = "has other indexes than its primary key";
 
 	if (what != NULL)
@@ -407,21 +457,43 @@ typedef struct IdgenScan
 	HeapTuple	tuple;			/* NULL if there is none */
 } IdgenScan;
 
+/* How long, at most, this call may wait for locks; 0 = not limited so far. */
+static int64 wait_until_us = 0;
+
+/* Bound the waits for locks on the tables by a monotonic time; 0 = anew each. */
+void
+idgen_tables_wait_until(int64 until_us)
+{
+	wait_until_us = until_us;
+}
+
+static void
+unavailable(const char *name, const char *why)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_IDGEN_UNAVAILABLE),
+			 errmsg("namespace \"%s\" is unavailable", name),
+			 errdetail_internal("%s", why),
+			 errhint("Undo what was done to it; if marks were lost, the namespaces need a fence.")));
+}
+
 /*
- * Lock a table for reading, but wait for no more than idgen.wait_timeout:
- * somebody may be in the middle of a long transaction with DROP EXTENSION.
+ * Lock a table, but wait for no more than idgen.wait_timeout: somebody may be in
+ * the middle of a long transaction with DROP EXTENSION.
  */
 static void
-lock_for_reading(IdgenTable table, const char *name)
+lock_within_timeout(IdgenTable table, LOCKMODE mode, const char *name)
 {
 	int64		give_up_at_us = 0;
 
-	while (!ConditionalLockRelationOid(found.relids[table], AccessShareLock))
+	while (!ConditionalLockRelationOid(found.relids[table], mode))
 	{
 		int64		now_us = idgen_clock_monotonic_us();
 
+		/* a bound in the past was left behind by a call that failed */
 		if (give_up_at_us == 0)
-			give_up_at_us = now_us + (int64) idgen_wait_timeout_ms * 1000;
+			give_up_at_us = wait_until_us > now_us ? wait_until_us :
+				now_us + (int64) idgen_wait_timeout_ms * 1000;
 		if (now_us >= give_up_at_us)
 			ereport(ERROR,
 					(errcode(ERRCODE_IDGEN_UNAVAILABLE),
@@ -445,16 +517,12 @@ scan_begin(IdgenScan *scan, IdgenTable table, const char *name)
 	char		why[IDGEN_FAILURE_TEXT_MAX];
 	ScanKeyData key;
 
-	lock_for_reading(table, name);
+	lock_within_timeout(table, AccessShareLock, name);
 	scan->relation = try_relation_open(found.relids[table], NoLock);
 	if (scan->relation == NULL)
 		return false;
 	if (!idgen_tables_intact(table, scan->relation, why, sizeof(why)))
-		ereport(ERROR,
-				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
-				 errmsg("namespace \"%s\" is unavailable", name),
-				 errdetail_internal("%s", why),
-				 errhint("Undo what was done to it; if marks were lost, the namespaces need a fence.")));
+		unavailable(name, why);
 
 	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_TEXTEQ,
 				CStringGetTextDatum(name));
@@ -568,7 +636,9 @@ idgen_tables_read_authority(const char *name, IdgenAuthorityRow *row,
 	if (exists)
 	{
 		IdgenIdentity *identity = &row->identity;
+		char	   *format = TextDatumGetCString(scan_column(&scan, AUTHORITY_FORMAT));
 
+		strlcpy(row->format, format, IDGEN_FORMAT_MAX);
 		row->uuid = *DatumGetUUIDP(scan_column(&scan, AUTHORITY_UUID));
 		row->split_modulus = scan_int32(&scan, AUTHORITY_SPLIT_MODULUS);
 		row->split_remainder = scan_int32(&scan, AUTHORITY_SPLIT_REMAINDER);
@@ -654,6 +724,7 @@ typedef enum IdgenStatement
 	SQL_READ_MARK,
 	SQL_RAISE_MARK,
 	SQL_INSERT_MARK,
+	SQL_EXTERNAL_UNTIL,
 	SQL_UPDATE_POLICY,
 	SQL_UPDATE_ISSUE_ROLES,
 	SQL_UPDATE_ACQUIRE_ROLES,
@@ -664,11 +735,14 @@ typedef enum IdgenStatement
 	SQL_READ_MARKS,
 	SQL_FIND_AUTHORITY,
 	SQL_LAST_CLOCK,
+	SQL_RECORDED_MS,
 	SQL_HIGHEST_MARK,
 	SQL_READ_INCARNATION,
 	SQL_LAST_GRANT,
 	SQL_REQUEST_RECORDED,
 	SQL_LIVE_EXTERNALS,
+	SQL_LOCK_NAMESPACE,
+	SQL_LOCK_IDENTITY,
 	SQL_LOCK_AUTHORITIES,
 	SQL_LOCK_MARKS,
 
@@ -681,6 +755,7 @@ typedef enum IdgenStatement
 
 	/* by the authority: ending and fencing */
 	SQL_END_INCARNATIONS,
+	SQL_DEACTIVATE,
 	SQL_END_STRANGERS,
 	SQL_END_ALL,
 	SQL_RETIRE_NAMESPACE,
@@ -691,6 +766,7 @@ typedef enum IdgenStatement
 	/* by the authority: retention */
 	SQL_DELETE_GRANTS,
 	SQL_MERGE_GRANTS,
+	SQL_END_SILENT,
 	SQL_DELETE_INCARNATIONS
 } IdgenStatement;
 
@@ -714,14 +790,15 @@ static const struct
 		}
 	},
 	[SQL_INSERT_FLOOR] = {
-		"INSERT INTO {floor} VALUES ($1, $2)", 2, {TEXTOID, INT8OID}
+		"INSERT INTO {floor} VALUES ($1, $2) ON CONFLICT DO NOTHING", 2,
+		{TEXTOID, INT8OID}
 	},
 	[SQL_INSERT_AUTHORITY] = {
 		"INSERT INTO {authority} VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,"
-		" $10, $11, now(), 0, 0, 0)", 11,
+		" $10, $11, $12, now(), 0, 0, 0)", 12,
 		{
-			TEXTOID, UUIDOID, INT4OID, INT4OID, INT8OID, OIDOID, INT8OID,
-			INT8OID, INT8OID, INT8OID, INT8OID
+			TEXTOID, UUIDOID, TEXTOID, INT4OID, INT4OID, INT8OID, OIDOID,
+			INT8OID, INT8OID, INT8OID, INT8OID, INT8OID
 		}
 	},
 	[SQL_DELETE_AUTHORITY] = {
@@ -747,9 +824,19 @@ static const struct
 		"INSERT INTO {worker} VALUES ($1, $2, $3, NULL)", 3,
 		{TEXTOID, INT4OID, INT8OID}
 	},
+	[SQL_EXTERNAL_UNTIL] = {
+		"SELECT max(n.epoch_ms + w.high_water::numeric * n.tick_ms)::float8"
+		" FROM ONLY {worker} w JOIN ONLY {namespace} n ON n.name = w.namespace"
+		" JOIN ONLY {incarnation} i ON i.incarnation = w.incarnation"
+		" WHERE i.kind = 'external' AND i.state <> 'deactivated'", 0, {InvalidOid}
+	},
 	[SQL_UPDATE_POLICY] = {
-		"UPDATE ONLY {namespace} SET grant_interval_ms = $2, run_ahead_ms = $3,"
-		" durability = $4, promotion = $5, restricted = $6, owner = $7"
+		"UPDATE ONLY {namespace} SET"
+		" grant_interval_ms = coalesce($2, grant_interval_ms),"
+		" run_ahead_ms = coalesce($3, run_ahead_ms),"
+		" durability = coalesce($4, durability),"
+		" promotion = coalesce($5, promotion),"
+		" restricted = coalesce($6, restricted), owner = coalesce($7, owner)"
 		" WHERE name = $1", 7,
 		{TEXTOID, INT8OID, INT8OID, TEXTOID, TEXTOID, BOOLOID, TEXTOID}
 	},
@@ -767,12 +854,11 @@ static const struct
 	},
 
 	[SQL_SUMS_HOLD] = {
-		"SELECT a.worker_count = w.count AND a.mark_sum = w.sum"
-		" AND EXISTS (SELECT FROM ONLY {floor} WHERE namespace = $1)"
-		" FROM ONLY {authority} a,"
+		"SELECT a.worker_count = w.count AND a.mark_sum = w.sum + f.floor"
+		" FROM ONLY {authority} a, ONLY {floor} f,"
 		" (SELECT count(*), coalesce(sum(high_water), 0) AS sum"
 		"  FROM ONLY {worker} WHERE namespace = $1) w"
-		" WHERE a.namespace = $1", 1, {TEXTOID}
+		" WHERE a.namespace = $1 AND f.namespace = $1", 1, {TEXTOID}
 	},
 	[SQL_EVER_GRANTED] = {
 		"SELECT EXISTS (SELECT FROM ONLY {worker} WHERE namespace = $1)"
@@ -788,6 +874,10 @@ static const struct
 	},
 	[SQL_LAST_CLOCK] = {
 		"SELECT last_clock FROM ONLY {authority} WHERE namespace = $1", 1, {TEXTOID}
+	},
+	[SQL_RECORDED_MS] = {
+		"SELECT (extract(epoch FROM recorded_at) * 1000)::bigint"
+		" FROM ONLY {authority} WHERE namespace = $1", 1, {TEXTOID}
 	},
 	[SQL_HIGHEST_MARK] = {
 		"SELECT greatest((SELECT max(high_water) FROM ONLY {worker} WHERE namespace = $1),"
@@ -806,17 +896,24 @@ static const struct
 	[SQL_REQUEST_RECORDED] = {
 		"SELECT EXISTS (SELECT FROM (SELECT incarnation, request_id"
 		"  FROM ONLY {grant} WHERE namespace = $1 AND worker = $2"
-		"  ORDER BY start_tick DESC LIMIT 1000) g"
-		" WHERE g.incarnation = $3 AND g.request_id = $4)", 4,
-		{TEXTOID, INT4OID, INT8OID, UUIDOID}
+		"  ORDER BY start_tick DESC LIMIT $5) g"
+		" WHERE g.incarnation = $3 AND g.request_id = $4)", 5,
+		{TEXTOID, INT4OID, INT8OID, UUIDOID, INT8OID}
 	},
 	[SQL_LIVE_EXTERNALS] = {
 		"SELECT count(*), count(*) FILTER (WHERE i.role = $3)"
 		" FROM ONLY {worker} w JOIN ONLY {incarnation} i"
 		" ON i.incarnation = w.incarnation"
-		" WHERE w.namespace = $1 AND w.high_water > $2"
-		" AND i.kind = 'external' AND i.state = 'active'", 3,
+		" WHERE w.namespace = $1 AND w.high_water > $2 AND i.kind = 'external'", 3,
 		{TEXTOID, INT8OID, TEXTOID}
+	},
+	[SQL_LOCK_NAMESPACE] = {
+		"SELECT 1 FROM ONLY {namespace} WHERE name = $1 FOR UPDATE SKIP LOCKED", 1,
+		{TEXTOID}
+	},
+	[SQL_LOCK_IDENTITY] = {
+		"SELECT 1 FROM ONLY {authority} WHERE namespace = $1"
+		" FOR UPDATE SKIP LOCKED", 1, {TEXTOID}
 	},
 	[SQL_LOCK_AUTHORITIES] = {
 		"SELECT ctid FROM ONLY {authority} WHERE ctid = ANY ($1)"
@@ -875,6 +972,10 @@ static const struct
 		"UPDATE ONLY {incarnation} SET state = 'ended', ended_at = clock_timestamp()"
 		" WHERE incarnation = ANY ($1) AND state = 'active'", 1, {INT8ARRAYOID}
 	},
+	[SQL_DEACTIVATE] = {
+		"UPDATE ONLY {incarnation} SET state = 'deactivated', ended_at = clock_timestamp()"
+		" WHERE incarnation = $1 AND state = 'active'", 1, {INT8OID}
+	},
 	[SQL_END_STRANGERS] = {
 		"UPDATE ONLY {incarnation} SET state = 'ended', ended_at = clock_timestamp()"
 		" WHERE state = 'active' AND kind = 'server' AND boot IS DISTINCT FROM $1", 1,
@@ -889,14 +990,14 @@ static const struct
 	},
 	[SQL_UPDATE_AUTHORITY] = {
 		"INSERT INTO {authority} VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,"
-		" $10, $11, now(), 0, 0, 0) ON CONFLICT (namespace) DO UPDATE"
-		" SET uuid = $2, split_modulus = $3, split_remainder = $4,"
-		" system_identifier = $5, database = $6, timeline = $7,"
-		" control_inode = $8, control_birth = $9, version_inode = $10,"
-		" version_birth = $11, recorded_at = now()", 11,
+		" $10, $11, $12, now(), 0, 0, 0) ON CONFLICT (namespace) DO UPDATE"
+		" SET uuid = $2, format = $3, split_modulus = $4, split_remainder = $5,"
+		" system_identifier = $6, database = $7, timeline = $8,"
+		" control_inode = $9, control_birth = $10, version_inode = $11,"
+		" version_birth = $12, recorded_at = now()", 12,
 		{
-			TEXTOID, UUIDOID, INT4OID, INT4OID, INT8OID, OIDOID, INT8OID,
-			INT8OID, INT8OID, INT8OID, INT8OID
+			TEXTOID, UUIDOID, TEXTOID, INT4OID, INT4OID, INT8OID, OIDOID,
+			INT8OID, INT8OID, INT8OID, INT8OID, INT8OID
 		}
 	},
 	[SQL_UPDATE_RANGE] = {
@@ -905,18 +1006,26 @@ static const struct
 	},
 	[SQL_RESET_SUMS] = {
 		"UPDATE ONLY {authority} SET (worker_count, mark_sum) ="
-		" (SELECT count(*), coalesce(sum(high_water), 0) FROM ONLY {worker}"
-		"  WHERE namespace = $1) WHERE namespace = $1", 1, {TEXTOID}
+		" (SELECT count(*), coalesce(sum(high_water), 0) + coalesce("
+		"  (SELECT floor FROM ONLY {floor} WHERE namespace = $1), 0)"
+		"  FROM ONLY {worker} WHERE namespace = $1) WHERE namespace = $1", 1,
+		{TEXTOID}
 	},
 
-	/* the oldest rows of one worker at a time: bounded, and by key */
+	/*
+	 * The oldest rows of one worker at a time: bounded, and by key.  Its last
+	 * grant stays as it is, since the next request is judged by it.
+	 */
 	[SQL_DELETE_GRANTS] = {
-		"WITH old AS (SELECT start_tick, granted_at FROM ONLY {grant}"
+		"WITH old AS (SELECT start_tick FROM ONLY {grant}"
 		"  WHERE namespace = $1 AND worker = $2 ORDER BY start_tick LIMIT 1000)"
 		" DELETE FROM ONLY {grant} g USING old o"
 		" WHERE g.namespace = $1 AND g.worker = $2 AND g.start_tick = o.start_tick"
-		" AND o.granted_at < clock_timestamp() - make_interval(secs => $3)", 3,
-		{TEXTOID, INT4OID, FLOAT8OID}
+		" AND g.granted_at < clock_timestamp() - make_interval(secs => $3)"
+		" AND g.end_tick <= $4 AND g.start_tick < (SELECT l.start_tick"
+		"  FROM ONLY {grant} l WHERE l.namespace = $1 AND l.worker = $2"
+		"  ORDER BY l.start_tick DESC LIMIT 1)", 4,
+		{TEXTOID, INT4OID, FLOAT8OID, INT8OID}
 	},
 	[SQL_MERGE_GRANTS] = {
 		"WITH old AS (SELECT start_tick, end_tick, incarnation, granted_at"
@@ -925,6 +1034,9 @@ static const struct
 		" settled AS (SELECT *, CASE WHEN incarnation = lag(incarnation) OVER w"
 		"   AND start_tick = lag(end_tick) OVER w THEN 0 ELSE 1 END AS begins"
 		"  FROM old WHERE granted_at < clock_timestamp() - make_interval(secs => $3)"
+		"  AND end_tick <= $4 AND start_tick < (SELECT l.start_tick"
+		"   FROM ONLY {grant} l WHERE l.namespace = $1 AND l.worker = $2"
+		"   ORDER BY l.start_tick DESC LIMIT 1)"
 		"  WINDOW w AS (ORDER BY start_tick)),"
 		" numbered AS (SELECT *, sum(begins) OVER (ORDER BY start_tick) AS run FROM settled),"
 		" headed AS (SELECT start_tick, end_tick,"
@@ -936,12 +1048,24 @@ static const struct
 		" UPDATE ONLY {grant} g SET end_tick = r.last"
 		" FROM (SELECT first, max(end_tick) AS last FROM headed"
 		"  GROUP BY first HAVING count(*) > 1) r"
-		" WHERE g.namespace = $1 AND g.worker = $2 AND g.start_tick = r.first", 3,
-		{TEXTOID, INT4OID, FLOAT8OID}
+		" WHERE g.namespace = $1 AND g.worker = $2 AND g.start_tick = r.first", 4,
+		{TEXTOID, INT4OID, FLOAT8OID, INT8OID}
+	},
+
+	/* an external incarnation that has been silent for so long is over */
+	[SQL_END_SILENT] = {
+		"UPDATE ONLY {incarnation} i SET state = 'ended', ended_at = clock_timestamp()"
+		" WHERE i.state = 'active' AND i.kind = 'external'"
+		" AND i.activated_at < clock_timestamp() - make_interval(secs => $1)"
+		" AND (SELECT g.incarnation = i.incarnation"
+		"   AND g.granted_at > clock_timestamp() - make_interval(secs => $1)"
+		"  FROM ONLY {grant} g WHERE g.namespace = i.namespace"
+		"  AND g.worker = i.worker ORDER BY g.start_tick DESC LIMIT 1) IS NOT TRUE", 1,
+		{FLOAT8OID}
 	},
 	[SQL_DELETE_INCARNATIONS] = {
 		"DELETE FROM ONLY {incarnation} WHERE incarnation = ANY (ARRAY("
-		" SELECT incarnation FROM ONLY {incarnation} WHERE state = 'ended'"
+		" SELECT incarnation FROM ONLY {incarnation} WHERE state <> 'active'"
 		" AND ended_at < clock_timestamp() - make_interval(secs => $1) LIMIT 1000))", 1,
 		{FLOAT8OID}
 	},
@@ -1069,6 +1193,32 @@ run(IdgenStatement statement, Datum *values, const char *nulls)
 	return SPI_processed;
 }
 
+/*
+ * Before a session writes: lock all tables and see that they are intact and
+ * belong to one owner, so that nothing attached to them runs with more rights
+ * than it would have anyway.  The locks stay until the transaction ends; they
+ * conflict with no other writer.
+ */
+static void
+begin_writing(const char *name)
+{
+	char		why[IDGEN_FAILURE_TEXT_MAX];
+
+	for (int i = 0; i < IDGEN_TABLE_COUNT; i++)
+	{
+		Relation	relation;
+		bool		intact;
+
+		lock_within_timeout(i, RowExclusiveLock, name);
+		relation = relation_open(found.relids[i], NoLock);
+		intact = idgen_tables_intact(i, relation, why, sizeof(why));
+		relation_close(relation, NoLock);
+		if (!intact)
+			unavailable(name, why);
+	}
+	SPI_connect();
+}
+
 /* Run a statement whose first argument is a namespace, and no other is. */
 static uint64
 run_for_namespace(IdgenStatement statement, const char *name)
@@ -1091,6 +1241,23 @@ first_row(int column, bool *isnull)
  * -------------------------------------------------------------------- */
 
 /*
+ * The Unix ms until which external generators may hold grants, of any namespace
+ * of this database; 0 if none does.  Those they have given back do not count.
+ */
+int64
+idgen_tables_external_until(void)
+{
+	bool		isnull;
+	double		until_ms;
+
+	SPI_connect();
+	run(SQL_EXTERNAL_UNTIL, NULL, NULL);
+	until_ms = DatumGetFloat8(first_row(1, &isnull));
+	SPI_finish();
+	return isnull ? 0 : (int64) Min(until_ms, (double) IDGEN_UNIX_MS_MAX);
+}
+
+/*
  * Tell every session, at commit, that a namespace changed.  Sent as a relcache
  * invalidation of both tables backends read, so that it is transactional and
  * costs nothing while nothing changes.
@@ -1102,7 +1269,18 @@ idgen_tables_announce(void)
 	CacheInvalidateRelcacheByRelid(found.relids[IDGEN_TABLE_AUTHORITY]);
 }
 
-/* Arguments 1 to 11 of the statements that write idgen_authority. */
+/* A format as text; there must be room for IDGEN_FORMAT_MAX. */
+void
+idgen_tables_format_text(const IdgenLayout *layout, char *format)
+{
+	snprintf(format, IDGEN_FORMAT_MAX,
+			 "time %d/%d/%d epoch " INT64_FORMAT " tick " INT64_FORMAT " horizon " INT64_FORMAT,
+			 layout->timestamp_bits, layout->worker_bits, layout->sequence_bits,
+			 (int64) layout->epoch_ms, (int64) layout->tick_ms,
+			 (int64) layout->horizon_ms);
+}
+
+/* The arguments of the statements that write idgen_authority. */
 static void
 authority_arguments(const char *name, const IdgenAuthorityRow *row, Datum *values)
 {
@@ -1110,15 +1288,16 @@ authority_arguments(const char *name, const IdgenAuthorityRow *row, Datum *value
 
 	values[0] = CStringGetTextDatum(name);
 	values[1] = UUIDPGetDatum(&row->uuid);
-	values[2] = Int32GetDatum(row->split_modulus);
-	values[3] = Int32GetDatum(row->split_remainder);
-	values[4] = Int64GetDatum((int64) identity->system_identifier);
-	values[5] = ObjectIdGetDatum(identity->database);
-	values[6] = Int64GetDatum(identity->timeline);
-	values[7] = Int64GetDatum((int64) identity->control_inode);
-	values[8] = Int64GetDatum(identity->control_birth);
-	values[9] = Int64GetDatum((int64) identity->version_inode);
-	values[10] = Int64GetDatum(identity->version_birth);
+	values[2] = CStringGetTextDatum(row->format);
+	values[3] = Int32GetDatum(row->split_modulus);
+	values[4] = Int32GetDatum(row->split_remainder);
+	values[5] = Int64GetDatum((int64) identity->system_identifier);
+	values[6] = ObjectIdGetDatum(identity->database);
+	values[7] = Int64GetDatum(identity->timeline);
+	values[8] = Int64GetDatum((int64) identity->control_inode);
+	values[9] = Int64GetDatum(identity->control_birth);
+	values[10] = Int64GetDatum((int64) identity->version_inode);
+	values[11] = Int64GetDatum(identity->version_birth);
 }
 
 /*
@@ -1132,7 +1311,7 @@ idgen_tables_insert_namespace(const IdgenNamespaceRow *row,
 	Datum		values[ARGUMENTS_MAX];
 	bool		inserted;
 
-	SPI_connect();
+	begin_writing(row->name);
 	values[NAMESPACE_NAME - 1] = CStringGetTextDatum(row->name);
 	values[NAMESPACE_KIND - 1] = CStringGetTextDatum("time");
 	values[NAMESPACE_TIMESTAMP_BITS - 1] = Int32GetDatum(row->layout.timestamp_bits);
@@ -1160,15 +1339,21 @@ idgen_tables_insert_namespace(const IdgenNamespaceRow *row,
 
 		authority_arguments(row->name, authority, values);
 		run(SQL_INSERT_AUTHORITY, values, NULL);
+
+		/* a restore may have left marks of this name: they count */
+		run_for_namespace(SQL_RESET_SUMS, row->name);
 	}
 	SPI_finish();
 	idgen_tables_announce();
 	return inserted;
 }
 
-/* Write the policy of a namespace (not its format, range or state). */
+/*
+ * Change those columns of a namespace's policy that are given; what somebody
+ * else changes at the same time in others is kept.
+ */
 void
-idgen_tables_write_policy(const IdgenNamespaceRow *row)
+idgen_tables_write_policy(const IdgenNamespaceRow *row, const IdgenPolicyGiven *given)
 {
 	Datum		values[7] = {
 		CStringGetTextDatum(row->name),
@@ -1179,9 +1364,18 @@ idgen_tables_write_policy(const IdgenNamespaceRow *row)
 		BoolGetDatum(row->restricted),
 		CStringGetTextDatum(row->owner)
 	};
+	char		nulls[7] = {
+		' ',
+		given->grant_interval ? ' ' : 'n',
+		given->run_ahead ? ' ' : 'n',
+		given->durability ? ' ' : 'n',
+		given->promotion ? ' ' : 'n',
+		given->restricted ? ' ' : 'n',
+		given->owner ? ' ' : 'n'
+	};
 
-	SPI_connect();
-	run(SQL_UPDATE_POLICY, values, NULL);
+	begin_writing(row->name);
+	run(SQL_UPDATE_POLICY, values, nulls);
 	SPI_finish();
 	idgen_tables_announce();
 }
@@ -1196,7 +1390,7 @@ idgen_tables_write_privilege(const char *name, IdgenPrivilege privilege,
 		BoolGetDatum(allow)
 	};
 
-	SPI_connect();
+	begin_writing(name);
 	run(privilege == IDGEN_PRIVILEGE_ISSUE ? SQL_UPDATE_ISSUE_ROLES :
 		SQL_UPDATE_ACQUIRE_ROLES, values, NULL);
 	SPI_finish();
@@ -1233,7 +1427,7 @@ idgen_tables_merge_namespace(const IdgenNamespaceRow *row)
 				 errhint("IDs of both formats would be mixed. Restore into a database in which the namespace does not exist.")));
 	if (row->retired && !ours.retired)
 	{
-		SPI_connect();
+		begin_writing(row->name);
 		run_for_namespace(SQL_RETIRE_NAMESPACE, row->name);
 		SPI_finish();
 		idgen_tables_announce();
@@ -1262,7 +1456,7 @@ idgen_tables_merge_floor(const char *name, int64 floor, bool *copied)
 	bool		exists;
 	bool		higher;
 
-	SPI_connect();
+	begin_writing(name);
 	higher = floor > read_floor(name, &exists);
 	if (exists && higher)
 		run(SQL_RAISE_FLOOR, values, NULL);
@@ -1289,7 +1483,7 @@ idgen_tables_merge_worker(const char *name, int32 worker, int64 high_water)
 	bool		isnull;
 	int64		mark;
 
-	SPI_connect();
+	begin_writing(name);
 	mark = read_floor(name, &exists);
 	exists = run(SQL_READ_MARK, values, NULL) > 0;
 	if (exists)
@@ -1536,6 +1730,15 @@ lock_rows(IdgenStatement statement, const ItemPointerData *tids, int count)
 				locked[j] = true;
 	}
 	return locked;
+}
+
+/* Lock the rows of a namespace, and its identity if it has one; false if not. */
+bool
+idgen_tables_lock_namespace(const char *name)
+{
+	return run_for_namespace(SQL_LOCK_NAMESPACE, name) > 0 &&
+		(run_for_namespace(SQL_LOCK_IDENTITY, name) > 0 ||
+		 run_for_namespace(SQL_FIND_AUTHORITY, name) == 0);
 }
 
 /* Lock the authority rows of namespaces; returns which could be. */
@@ -1918,14 +2121,18 @@ idgen_tables_last_grant(const char *name, int32 worker, IdgenLastGrant *last)
 	return true;
 }
 
-/* Did an incarnation get a grant for this request, as far as is recorded? */
+/*
+ * Did an incarnation get a grant for this request, among the last grants of its
+ * worker?
+ */
 bool
 idgen_tables_request_recorded(const char *name, int32 worker, int64 incarnation,
-							  const pg_uuid_t *request_id)
+							  const pg_uuid_t *request_id, int64 last_grants)
 {
-	Datum		values[4] = {
+	Datum		values[5] = {
 		CStringGetTextDatum(name), Int32GetDatum(worker),
-		Int64GetDatum(incarnation), UUIDPGetDatum(request_id)
+		Int64GetDatum(incarnation), UUIDPGetDatum(request_id),
+		Int64GetDatum(last_grants)
 	};
 	bool		isnull;
 
@@ -1933,7 +2140,10 @@ idgen_tables_request_recorded(const char *name, int32 worker, int64 incarnation,
 	return DatumGetBool(first_row(1, &isnull));
 }
 
-/* Count the external incarnations with unexpired grants, all and a role's. */
+/*
+ * Count the workers reserved for external incarnations, all and a role's; also
+ * for those that have ended, until their grants end.
+ */
 void
 idgen_tables_live_externals(const char *name, int64 now, const char *role,
 							int64 *all, int64 *of_role)
@@ -1957,6 +2167,16 @@ idgen_tables_last_clock(const char *name)
 	bool		isnull;
 
 	return run_for_namespace(SQL_LAST_CLOCK, name) == 0 ? 0 :
+		DatumGetInt64(first_row(1, &isnull));
+}
+
+/* When the identity was recorded, in Unix ms; 0 if there is none. */
+int64
+idgen_tables_recorded_ms(const char *name)
+{
+	bool		isnull;
+
+	return run_for_namespace(SQL_RECORDED_MS, name) == 0 ? 0 :
 		DatumGetInt64(first_row(1, &isnull));
 }
 
@@ -2027,6 +2247,15 @@ idgen_tables_end_incarnation(int64 incarnation)
 	run(SQL_END_INCARNATIONS, values, NULL);
 }
 
+/* The holder of an external incarnation says that it issues no more. */
+void
+idgen_tables_deactivate(int64 incarnation)
+{
+	Datum		values[1] = {Int64GetDatum(incarnation)};
+
+	run(SQL_DEACTIVATE, values, NULL);
+}
+
 /* Incarnations of earlier lives of shared memory are over (S5). */
 void
 idgen_tables_end_strangers(const pg_uuid_t *boot)
@@ -2049,16 +2278,17 @@ idgen_tables_retire(const char *name)
 /*
  * Among the oldest 1,000 grants of a worker, delete those past the retention and
  * merge adjacent ones of one incarnation that are settled, that is so old that
- * no request for them can be repeated.  Returns how many rows were touched;
+ * no request for them can be repeated.  "now" is the clock in ticks: what can
+ * still be issued from stays as it is.  Returns how many rows were touched;
  * marks are not.
  */
 int
-idgen_tables_compact(const char *name, int32 worker, int64 settled_s,
+idgen_tables_compact(const char *name, int32 worker, int64 now, int64 settled_s,
 					 int64 retention_s)
 {
-	Datum		values[3] = {
+	Datum		values[4] = {
 		CStringGetTextDatum(name), Int32GetDatum(worker),
-		Float8GetDatum((double) retention_s)
+		Float8GetDatum((double) retention_s), Int64GetDatum(now)
 	};
 	uint64		touched = run(SQL_DELETE_GRANTS, values, NULL);
 
@@ -2066,11 +2296,15 @@ idgen_tables_compact(const char *name, int32 worker, int64 settled_s,
 	return (int) (touched + run(SQL_MERGE_GRANTS, values, NULL));
 }
 
-/* Delete incarnations that ended before the retention; returns how many. */
+/*
+ * End external incarnations silent for longer than the retention, and delete
+ * those that ended before it; returns how many were deleted.
+ */
 int
 idgen_tables_forget_incarnations(int64 retention_s)
 {
 	Datum		values[1] = {Float8GetDatum((double) retention_s)};
 
+	run(SQL_END_SILENT, values, NULL);
 	return (int) run(SQL_DELETE_INCARNATIONS, values, NULL);
 }

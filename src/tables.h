@@ -54,10 +54,25 @@ typedef enum IdgenPrivilege
 	IDGEN_PRIVILEGE_ACQUIRE
 } IdgenPrivilege;
 
+/* Which columns of a policy are to be written. */
+typedef struct IdgenPolicyGiven
+{
+	bool		grant_interval;
+	bool		run_ahead;
+	bool		durability;
+	bool		promotion;
+	bool		restricted;
+	bool		owner;
+} IdgenPolicyGiven;
+
+/* A format as text, to notice that it was changed. */
+#define IDGEN_FORMAT_MAX 128
+
 /* A row of idgen_authority, less its sums. */
 typedef struct IdgenAuthorityRow
 {
 	pg_uuid_t	uuid;
+	char		format[IDGEN_FORMAT_MAX];	/* see idgen_tables_format_text */
 	int32		split_modulus;
 	int32		split_remainder;
 	IdgenIdentity identity;
@@ -122,7 +137,9 @@ extern uint64 idgen_tables_version;
 /* --- anywhere */
 extern bool idgen_tables_find(void);
 extern Oid	idgen_tables_relid(IdgenTable table);
-extern Oid	idgen_tables_owner(void);
+extern bool idgen_tables_ours(Oid relid);
+extern void idgen_tables_format_text(const IdgenLayout *layout, char *format);
+extern void idgen_tables_wait_until(int64 until_us);
 extern void idgen_tables_watch(void (*changed) (void));
 extern bool idgen_tables_intact(IdgenTable table, Relation relation, char *why,
 								Size why_size);
@@ -133,9 +150,11 @@ extern bool idgen_tables_read_authority(const char *name, IdgenAuthorityRow *row
 /* --- in the caller's transaction */
 extern bool idgen_tables_writing(void);
 extern void idgen_tables_announce(void);
+extern int64 idgen_tables_external_until(void);
 extern bool idgen_tables_privileged(const char *name, IdgenPrivilege privilege,
 									Oid role);
-extern void idgen_tables_write_policy(const IdgenNamespaceRow *row);
+extern void idgen_tables_write_policy(const IdgenNamespaceRow *row,
+									  const IdgenPolicyGiven *given);
 extern void idgen_tables_write_privilege(const char *name,
 										 IdgenPrivilege privilege,
 										 const char *role, bool allow);
@@ -153,6 +172,7 @@ extern uint64 idgen_tables_fingerprint(void);
 extern IdgenLoadResult idgen_tables_load_marks(const char *name,
 											   IdgenMarks *marks);
 extern bool idgen_tables_ever_granted(const char *name);
+extern bool idgen_tables_lock_namespace(const char *name);
 extern bool *idgen_tables_lock_authorities(IdgenMarks *const *marks, int count);
 extern bool *idgen_tables_lock_marks(const ItemPointerData *tids, int count);
 extern void idgen_tables_write_grants(IdgenGrantRow *rows, int count,
@@ -163,7 +183,8 @@ extern bool idgen_tables_last_grant(const char *name, int32 worker,
 									IdgenLastGrant *last);
 extern bool idgen_tables_request_recorded(const char *name, int32 worker,
 										  int64 incarnation,
-										  const pg_uuid_t *request_id);
+										  const pg_uuid_t *request_id,
+										  int64 last_grants);
 extern void idgen_tables_live_externals(const char *name, int64 now,
 										const char *role, int64 *all,
 										int64 *of_role);
@@ -172,14 +193,16 @@ extern void idgen_tables_write_authority(const char *name,
 extern void idgen_tables_write_range(const char *name, int32 first_worker,
 									 int32 last_worker);
 extern int64 idgen_tables_last_clock(const char *name);
+extern int64 idgen_tables_recorded_ms(const char *name);
 extern int64 idgen_tables_highest_mark(const char *name);
 extern void idgen_tables_raise_floor(const char *name, int64 floor);
 extern void idgen_tables_reset_sums(const char *name);
 extern void idgen_tables_end_all(const char *name);
 extern void idgen_tables_end_incarnation(int64 incarnation);
+extern void idgen_tables_deactivate(int64 incarnation);
 extern void idgen_tables_end_strangers(const pg_uuid_t *boot);
 extern void idgen_tables_retire(const char *name);
-extern int	idgen_tables_compact(const char *name, int32 worker,
+extern int	idgen_tables_compact(const char *name, int32 worker, int64 now,
 								 int64 settled_s, int64 retention_s);
 extern int	idgen_tables_forget_incarnations(int64 retention_s);
 

@@ -68,16 +68,19 @@ idgen_grant_ordered_start(int64_t now, int64_t run_ahead, int64_t highest_mark)
 
 /*
  * The tick of the clock from which a cursor granted up to granted_end should
- * be granted more: one length, or half a horizon, before it can run dry, and
- * in any case not at once.
+ * be granted more: one length, or half a horizon, before it can run dry.  It
+ * must hold what it may run ahead, and a grant should be worth its commit: at
+ * least half a length, as far as the horizon leaves room for both.
  */
 int64_t
 idgen_grant_due_at(int64_t granted_end, int64_t length, int64_t horizon,
 				   int64_t run_ahead)
 {
-	int64_t		lead = min_tick(length, horizon / 2) + run_ahead;
+	int64_t		step = min_tick(length, horizon / 2);
+	int64_t		lead = min_tick(step + run_ahead,
+								horizon - max_tick(step / 2, 1));
 
-	return granted_end - min_tick(lead, horizon - 1);
+	return granted_end - max_tick(lead, min_tick(run_ahead + 1, horizon - 1));
 }
 
 /*
@@ -226,4 +229,34 @@ int
 idgen_identity_split_class(int64_t ancestor_count)
 {
 	return (int) (ancestor_count % 2);
+}
+
+/*
+ * What a change of timeline means (DESIGN 8).
+ *
+ * Under "split" the present timeline uses the other half of the workers than
+ * its parent, so that it can begin at once, provided it is the parent's plain
+ * successor and the grandparent, whose half it uses, has long stopped.
+ */
+IdgenPromotionVerdict
+idgen_promotion_judge(const IdgenPromotionFacts *facts)
+{
+	bool		plain = facts->history_readable && !facts->has_target &&
+		facts->parent == facts->recorded &&
+		facts->present == facts->parent + 1;
+
+	switch (facts->policy)
+	{
+		case IDGEN_PROMOTION_FENCE:
+			return IDGEN_PROMOTION_WAIT;
+		case IDGEN_PROMOTION_SPLIT:
+			return plain && facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :
+				IDGEN_PROMOTION_WAIT;
+		case IDGEN_PROMOTION_TRUST:
+			return facts->history_readable && !facts->has_target ?
+				IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;
+		case IDGEN_PROMOTION_REFUSE:
+			return IDGEN_PROMOTION_NEVER;
+	}
+	return IDGEN_PROMOTION_NEVER;
 }

@@ -137,6 +137,35 @@ extern int64_t idgen_worker_choose(const IdgenWorkerRange *range,
 								   const int64_t *busy, size_t busy_count,
 								   uint64_t random);
 
+/* The policy of a namespace for a change of timeline. */
+typedef enum IdgenPromotion
+{
+	IDGEN_PROMOTION_FENCE,
+	IDGEN_PROMOTION_SPLIT,
+	IDGEN_PROMOTION_TRUST,
+	IDGEN_PROMOTION_REFUSE
+} IdgenPromotion;
+
+/* What is known of the switch from the recorded timeline to the present one. */
+typedef struct IdgenPromotionFacts
+{
+	IdgenPromotion policy;
+	bool		history_readable;
+	bool		has_target;		/* the history file names a recovery target */
+	uint32_t	parent;			/* the timeline it was switched from */
+	uint32_t	recorded;		/* the timeline the identity names */
+	uint32_t	present;
+	bool		parent_is_old;	/* it has no ancestor, or began >= N ago */
+} IdgenPromotionFacts;
+
+typedef enum IdgenPromotionVerdict
+{
+	IDGEN_PROMOTION_AT_ONCE,	/* go on, after ending every incarnation */
+	IDGEN_PROMOTION_WAIT,		/* fence first */
+	IDGEN_PROMOTION_NEVER		/* until adopted */
+} IdgenPromotionVerdict;
+
+extern IdgenPromotionVerdict idgen_promotion_judge(const IdgenPromotionFacts *facts);
 extern IdgenIdentityVerdict idgen_identity_compare(const IdgenIdentity *recorded,
 												   const IdgenIdentity *found);
 extern int	idgen_identity_split_class(int64_t ancestor_count);

@@ -186,8 +186,8 @@ static const DueCase due_cases[] = {
 	{"half an odd horizon, rounded down", 1000, 150, 201, 0, 900},
 	{"a length of the horizon", 1000, 200, 200, 0, 900},
 	{"run-ahead comes on top", 1000, 40, 200, 30, 930},
-	{"run-ahead to one tick below the horizon", 1000, 40, 200, 159, 801},
-	{"run-ahead that would reach the horizon", 1000, 40, 200, 160, 801},
+	{"a grant is worth half a length", 1000, 40, 200, 159, 820},
+	{"run-ahead near the horizon", 1000, 40, 200, 190, 809},
 	{"the longest run-ahead", 1000, 200, 200, 199, 801},
 	{"the longest length", 1000, INT64_MAX, 200, 0, 900},
 	{"horizon of one tick", 161, 1, 1, 0, 161},
@@ -210,6 +210,22 @@ test_due_at(void)
 										 c->run_ahead), c->due_at))
 			printf("# in the case: %s\n", c->name);
 	}
+}
+
+/* A fresh incarnation whose IDs must follow all before it. */
+static void
+test_ordered_start(void)
+{
+	/* nothing granted before, or nothing that reaches the clock */
+	CHECK_EQ(idgen_grant_ordered_start(160, 0, 0), 160);
+	CHECK_EQ(idgen_grant_ordered_start(160, 9, 160), 160);
+	/* the tick of the clock, and those it ran ahead, may be used */
+	CHECK_EQ(idgen_grant_ordered_start(160, 0, 200), 161);
+	CHECK_EQ(idgen_grant_ordered_start(160, 9, 200), 170);
+	/* but none past the highest mark */
+	CHECK_EQ(idgen_grant_ordered_start(160, 9, 165), 165);
+	/* also before the epoch */
+	CHECK_EQ(idgen_grant_ordered_start(-5, 0, 0), -4);
 }
 
 /*
@@ -742,6 +758,7 @@ static const UnitTest tests[] = {
 	{"[160,200) is followed by [200,240)", test_worked_sequence},
 	{"ticks of 1 s and 60 s are never in two grants", test_long_ticks},
 	{"due: when a cursor is granted more, case by case", test_due_at},
+	{"ordered: a single cursor begins after all before it", test_ordered_start},
 	{"due: not at once, never too early to grant, in time",
 	test_due_not_at_once},
 	{"a fence's floor, case by case", test_fence_floor},

@@ -698,18 +698,34 @@ test_grant_model(void)
 /* ---- replenishing against stepping ---- */
 
 /*
- * The first tick at which a grant is possible, and what the cursor holds past
- * its run-ahead is at most one length, and at most half a horizon.
+ * A grant is due when it is possible and the cursor holds no more than it may
+ * run ahead; or earlier, when it holds one length (at most half a horizon) more
+ * than that and the horizon leaves room for half as much.
  */
+static bool
+stepped_due(int64_t tick, int64_t granted_end, const IdgenGrantFacts *facts,
+			int64_t run_ahead)
+{
+	const int64_t half_horizon = facts->horizon / 2;
+	const int64_t step = facts->length < half_horizon ? facts->length :
+		half_horizon;
+	const int64_t held = granted_end - tick;
+	const int64_t room = facts->horizon - held;
+
+	if (room < 1)
+		return false;
+	if (held <= run_ahead + 1)
+		return true;
+	return held <= run_ahead + step && room >= (step > 3 ? step / 2 : 1);
+}
+
 static int64_t
 stepped_due_at(int64_t granted_end, const IdgenGrantFacts *facts,
 			   int64_t run_ahead)
 {
 	int64_t		tick = granted_end - 3 * facts->horizon;
 
-	while (tick + facts->horizon <= granted_end ||
-		   tick + run_ahead + facts->length < granted_end ||
-		   2 * (tick + run_ahead) + facts->horizon < 2 * granted_end)
+	while (!stepped_due(tick, granted_end, facts, run_ahead))
 		tick++;
 	return tick;
 }
