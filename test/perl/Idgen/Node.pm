@@ -1,0 +1,157 @@
+# Servers for the tests of idgen, and what the tests do to them from outside.
+package Idgen::Node;
+use strict;
+use warnings;
+use Carp;
+use Exporter 'import';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+use Idgen::Session;
+
+our @EXPORT = qw(idgen_node create_database worker_pids worker_in server_pids wait_until crash
+  log_since log_position settle answers_within);
+
+# Bounds are generous: what is asked is whether a call returns at all, on a machine that may be
+# busy with something else.
+our $grace = 5;
+
+# A node that preloads idgen, running, with the extension in "postgres".
+# Options: conf => lines, preload => other than 'idgen', streaming, extension => 0, start => 0.
+sub idgen_node
+{
+	my ($name, %options) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $preload = $options{preload} // 'idgen';
+
+	$node->init(allows_streaming => $options{streaming} // 0);
+	# Statements of a load would fill the disk; a crash is to be survived.
+	$node->append_conf(
+		'postgresql.conf', qq{
+shared_preload_libraries = '$preload'
+max_connections = 100
+max_worker_processes = 16
+shared_buffers = '32MB'
+log_statement = none
+log_min_error_statement = panic
+restart_after_crash = on
+autovacuum = off
+} . ($options{conf} // '') . "\n");
+	return $node if defined $options{start} && !$options{start};
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION idgen') unless defined $options{extension} && !$options{extension};
+	return $node;
+}
+
+sub create_database
+{
+	my ($node, $name, @statements) = @_;
+	$node->safe_psql('postgres', "CREATE DATABASE $name");
+	$node->safe_psql($name, join(";\n", 'CREATE EXTENSION idgen', @statements));
+	return;
+}
+
+# Polls until the code returns true; false if it never does.
+sub wait_until
+{
+	my ($code, $seconds) = @_;
+	my $until = Idgen::Session::now_us() + ($seconds // $PostgreSQL::Test::Utils::timeout_default) * 1e6;
+
+	for (;;)
+	{
+		my $value = $code->();
+		return $value if $value;
+		return 0 if Idgen::Session::now_us() > $until;
+		sleep 0.02;
+	}
+}
+
+# All processes of a node, found by their directory: also those whose postmaster is dead.
+sub server_pids
+{
+	my ($node) = @_;
+	my $data = readlink_of($node->data_dir);
+	my @pids;
+
+	foreach my $link (glob '/proc/[0-9]*/cwd')
+	{
+		my $cwd = readlink $link or next;
+		my ($pid) = $link =~ m{^/proc/(\d+)/};
+		# A zombie has no directory any more, and psql runs elsewhere.
+		push @pids, $pid if $cwd eq $data;
+	}
+	return @pids;
+}
+
+sub readlink_of
+{
+	my ($path) = @_;
+	require Cwd;
+	return Cwd::realpath($path);
+}
+
+# The authority workers of a node: all, or that of a database. Seen from outside, because a
+# session in the database would be use of it.
+sub worker_pids
+{
+	my ($node, $database_oid) = @_;
+	return grep {
+		my $title = '';
+		if (open my $file, '<', "/proc/$_/cmdline")
+		{
+			local $/;
+			$title = <$file> // '';
+		}
+		$title =~ /idgen authority for database (\d+)/
+		  && (!defined $database_oid || $1 == $database_oid);
+	} server_pids($node);
+}
+
+# The worker of the named database; waits for it to come.
+sub worker_in
+{
+	my ($node, $name) = @_;
+	my $oid = $node->safe_psql('postgres', "SELECT oid FROM pg_database WHERE datname = '$name'");
+	my @pids;
+	wait_until(sub { @pids = worker_pids($node, $oid); @pids > 0 }, 30)
+	  or croak "database $name has no worker";
+	return $pids[0];
+}
+
+# The postmaster dies by kill -9; returns when all its children have noticed, or false.
+sub crash
+{
+	my ($node, $seconds) = @_;
+	$node->kill9;
+	return wait_until(sub { server_pids($node) == 0 }, $seconds // 60);
+}
+
+sub log_position { return -s $_[0]->logfile; }
+
+sub log_since
+{
+	my ($node, $position) = @_;
+	return PostgreSQL::Test::Utils::slurp_file($node->logfile, $position);
+}
+
+# Waits until nobody but the caller is connected.
+sub settle
+{
+	my ($node) = @_;
+	return $node->poll_query_until('postgres',
+		"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()");
+}
+
+# A call must have returned within its bound.
+sub answers_within
+{
+	my ($result, $bound, $name) = @_;
+	my $took = $result ? Idgen::Session::seconds($result) : undef;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return ok($result && $took <= $bound + $grace, $name)
+	  || diag('took ' . ($took // 'for ever') . " s, allowed were $bound + $grace");
+}
+
+1;

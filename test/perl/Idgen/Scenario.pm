@@ -1,0 +1,118 @@
+# What the tests do for seconds and the drills for minutes.
+package Idgen::Scenario;
+use strict;
+use warnings;
+use Exporter 'import';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+use Idgen::Ledger;
+use Idgen::Node;
+use Idgen::Session;
+
+our @EXPORT = qw(crash_in_the_middle churn);
+
+# clients insert for so many seconds, some of them rolling back; one of their backends is killed in
+# the middle. Unique, and after the recovery inserts go on.
+sub crash_in_the_middle
+{
+	my ($node, %options) = @_;
+	my $clients = $options{clients};
+	my $ledger = Idgen::Ledger->new;
+	my $rows = 'SELECT count(*), max(id) FROM entries';
+
+	$node->safe_psql('postgres', Idgen::Ledger::table_sql());
+	my $load = $ledger->start($node, clients => $clients, seconds => $options{seconds});
+	ok($load->wait_for(1000), 'the clients insert');
+	sleep($options{seconds} / 2);
+
+	my ($pid, $before) = split /\|/, $node->safe_psql('postgres',
+		"SELECT pid, (SELECT max(id) FROM entries) FROM pg_stat_activity WHERE application_name LIKE 'load %' ORDER BY random() LIMIT 1");
+	kill 'KILL', $pid;
+	ok(wait_until(sub { ($load->progress)[2] > 0 }, 30), 'a backend is killed, and the clients lose their connections');
+	ok($load->wait_for(1000), 'after the recovery inserts go on');
+	my $stats = $load->finish;
+
+	is($stats->{failure}, '', 'the load ran to its end');
+	cmp_ok($stats->{connects}, '>=', 2 * $clients, 'all clients had to connect again');
+	is($stats->{unanswered}, 0, 'every call was answered');
+	# 22012 is the error the load makes; 57P01 to 57P03 are the crash; 23505 would be a repeated ID.
+	is(join(' ', grep { !/^(22012|57P0[123])$/ } sort keys %{ $stats->{errors} }),
+		'', 'no other error than the crash and the division by zero')
+	  or diag(explain($stats));
+	cmp_ok($stats->{errors}{22012} // 0, '>', 0, 'some transactions failed after they had got an ID');
+	cmp_ok($stats->{longest_ms}, '<', (5 + $Idgen::Node::grace) * 1000, 'no call took longer than its bound')
+	  or diag("$stats->{longest_ms} ms: $stats->{longest_sql}");
+
+	my ($count, $last) = split /\|/, $node->safe_psql('postgres', $rows);
+	cmp_ok($last, '>', $before, 'new rows have greater IDs');
+	my $found = $ledger->is_unique('a killed backend');
+	is($found->{ids}, $stats->{ids}, 'the ledger has all that the clients were told');
+	# What was rolled back is in the ledger and not in the table.
+	cmp_ok($count, '<', $found->{ids}, "fewer rows ($count) than IDs: some were rolled back");
+	note("$found->{ids} IDs of $stats->{calls} calls in $stats->{seconds} s");
+	return;
+}
+
+# DROP and CREATE EXTENSION, over and over, under load: no deadlock, no crash, no stale object, and
+# no ID of a dropped extension comes again.
+sub churn
+{
+	my ($node, $ledger, %options) = @_;
+	my $session = Idgen::Session->new($node);
+	my $load = $ledger->start(
+		$node,
+		clients => $options{clients},
+		options => '-c idgen.wait_timeout=2s -c deadlock_timeout=200ms',
+		mix => [
+			[ 6, 'SELECT idgen_next()' ],
+			[ 2, 'SELECT idgen_next_batch(20)' ],
+			[ 1, 'BEGIN; SELECT idgen_next(); SAVEPOINT a; SELECT idgen_next(); ROLLBACK TO a; SELECT idgen_next(); COMMIT' ],
+			[ 1, 'DEALLOCATE ALL; PREPARE p AS SELECT idgen_next(); EXECUTE p; EXECUTE p' ],
+			[ 1, 'SELECT x FROM (SELECT idgen_next() AS x, n FROM generate_series(1, 3000) n OFFSET 0) q WHERE n % 300 = 0' ],
+			[ 1, 'SELECT NULL FROM idgen_decode(1)' ],
+		]);
+	ok($load->wait_for(500), 'a load runs');
+
+	my ($rounds, %states) = (0);
+	my $until = Idgen::Session::now_us() + $options{seconds} * 1e6;
+	while (Idgen::Session::now_us() < $until)
+	{
+		foreach my $way (
+			'DROP EXTENSION idgen; CREATE EXTENSION idgen',
+			'BEGIN; DROP EXTENSION idgen; ROLLBACK',
+			'BEGIN; SAVEPOINT a; DROP EXTENSION idgen; RELEASE a; CREATE EXTENSION idgen; COMMIT')
+		{
+			my $result = $session->query($way);
+			$states{ Idgen::Session::state_of($result) . ($result->{error} ? " $result->{error}{M}" : '') }++;
+			$session->query('ROLLBACK') if $session->status ne 'I';
+			$session->query('CREATE EXTENSION IF NOT EXISTS idgen');
+			$rounds++;
+			# It is used in between, or nothing would be tested.
+			$load->wait_for(100, 10);
+		}
+	}
+	is_deeply(\%states, { '' => $rounds }, "$rounds drops succeed") or diag(explain(\%states));
+	my $stats = $load->stop;
+	is($stats->{failure}, '', 'the load ran to its end');
+	is($stats->{lost}, 0, 'no connection was lost');
+	is($stats->{unanswered}, 0, 'every call was answered');
+	# The function or the namespace is undefined, locked or just being made; an aborted transaction
+	# is 25P02. PostgreSQL does not lock the functions of a query, so one that is dropped between
+	# planning and execution is an internal error of its own, which any function would meet.
+	my @internal = grep { !/^cache lookup failed for function \d+/ } keys %{ $stats->{messages}{XX000} // {} };
+	is(join(' ', @internal, grep { !/^(42883|42704|42P01|55000|IG00[259]|25P02|26000|XX000)$/ } sort keys %{ $stats->{errors} }),
+		'', 'the clients see that the extension is gone, and nothing worse')
+	  or diag(explain($stats));
+	cmp_ok($stats->{longest_ms}, '<', (2 + $Idgen::Node::grace) * 1000, 'within their bounds')
+	  or diag("$stats->{longest_ms} ms: $stats->{longest_sql}");
+	unlike(log_since($node, 0), qr/PANIC|terminated by signal|deadlock detected|could not open relation/, 'nor does the log');
+	is(Idgen::Session::state_of($session->query('SELECT idgen_next()')), '', 'in the end it issues');
+	note("$rounds rounds, errors: " . join(' ', map { "$_=$stats->{errors}{$_}" } sort keys %{ $stats->{errors} }));
+	$session->close;
+	return;
+}
+
+1;

@@ -1,0 +1,125 @@
+# A process can be stopped anywhere, also while it holds a lock that others need. They may fail,
+# but never wait past their bound; and when it goes on, nothing has come twice.
+use strict;
+use warnings;
+use List::Util qw(max);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+use Idgen::Ledger;
+use Idgen::Node;
+use Idgen::Session;
+
+my $node = idgen_node('stopped', conf => "idgen.wait_timeout = '1s'");
+my $ledger = Idgen::Ledger->new;
+srand(7);
+
+# A tight loop, so that a stop is likely to come in the middle of an issue; 20 IDs of it are told.
+my $loop = 'SELECT x FROM (SELECT idgen_next() AS x, n FROM generate_series(1, 50000) n OFFSET 0) q WHERE n % 2500 = 0';
+
+# With one cursor, a process stopped inside its lock keeps all others out.
+$node->append_conf('postgresql.conf', 'idgen.max_workers_per_namespace = 1');
+$node->reload;
+my $other = Idgen::Session->new($node);
+is($other->value('SHOW idgen.max_workers_per_namespace'), 1, 'one cursor');
+my $load = $ledger->start($node, clients => 1, mix => [ [ 1, $loop ] ]);
+ok($load->wait_for(100), 'a session issues in a loop');
+my $backend = $other->value("SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'load %'");
+
+my ($hits, $tries, $longest, $longest_at_once) = (0, 0, 0, 0);
+my %states;
+while ($hits < 3 && $tries < 300)
+{
+	my $result;
+	$tries++;
+	sleep(rand(0.01));
+	kill 'STOP', $backend;
+	$result = $other->query('SELECT idgen_next()');
+	$states{ Idgen::Session::state_of($result) }++;
+	$longest = max($longest, Idgen::Session::seconds($result));
+	if ($result->{error})
+	{
+		$hits++;
+		# The lock's holder is stopped for certain: what must not wait does not.
+		$other->query('SET idgen.wait_timeout = 0');
+		my $at_once = $other->query('SELECT idgen_next()');
+		$states{ Idgen::Session::state_of($at_once) }++;
+		$longest_at_once = max($longest_at_once, Idgen::Session::seconds($at_once));
+		$other->query('RESET idgen.wait_timeout');
+	}
+	kill 'CONT', $backend;
+	$ledger->add('ids', $result) if !$result->{error};
+}
+cmp_ok($hits, '>=', 3, "the session was stopped inside the cursor's lock $hits times in $tries");
+is(join(' ', grep { $_ } sort keys %states), 'IG005', 'then another session gets IG005') or diag(explain(\%states));
+cmp_ok($longest, '<', 1 + $Idgen::Node::grace, 'within its bound');
+cmp_ok($longest_at_once, '<', $Idgen::Node::grace, 'or at once if it must not wait');
+ok($load->wait_for(100), 'and both go on');
+is(Idgen::Session::state_of($other->query('SELECT idgen_next()')), '', 'as soon as the process does');
+my $stats = $load->stop;
+is_deeply($stats->{errors}, {}, 'the stopped session noticed nothing');
+
+# With more, the others move to another cursor, and need not even fail.
+$node->adjust_conf('postgresql.conf', 'idgen.max_workers_per_namespace', 8);
+$node->reload;
+ok($other->poll('SHOW idgen.max_workers_per_namespace', 8), 'eight cursors');
+$load = $ledger->start($node, clients => 3, mix => [ [ 1, $loop ] ], options => '-c idgen.wait_timeout=10s');
+ok($load->wait_for(100), 'three sessions issue in loops');
+my @backends = $other->column("SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'load %'");
+$other->query("SET idgen.wait_timeout = '5s'");
+%states = ();
+$longest = 0;
+foreach (1 .. 60)
+{
+	my $victim = $backends[ rand @backends ];
+	kill 'STOP', $victim;
+	foreach (1 .. 3)
+	{
+		my $result = $other->query('SELECT idgen_next()');
+		$states{ Idgen::Session::state_of($result) }++;
+		$longest = max($longest, Idgen::Session::seconds($result));
+		$ledger->add('ids', $result) if !$result->{error};
+	}
+	sleep(rand(0.05));
+	kill 'CONT', $victim;
+	sleep(rand(0.02));
+}
+is_deeply(\%states, { '' => 180 }, 'no other session failed') or diag(explain(\%states));
+cmp_ok($longest, '<', 5 + $Idgen::Node::grace, 'or waited past its bound');
+$stats = $load->stop;
+is_deeply($stats->{errors}, {}, 'nor did those that were stopped themselves') or diag(explain($stats));
+
+# The worker, at random moments: it holds the directory, a cursor, or nothing at all.
+$node->safe_psql('postgres', "SELECT idgen_create_namespace('short', grant_interval => '100 ms', horizon => '300 ms')");
+$load = $ledger->start(
+	$node,
+	clients => 6,
+	options => '-c idgen.wait_timeout=1s',
+	mix => [ [ 1, 'SELECT idgen_next()' ], [ 1, "SELECT idgen_next('short')", 'short' ], [ 1, "SELECT idgen_next_batch(5000, 'short')", 'short' ] ]);
+ok($load->wait_for(100), 'sessions use short grants');
+my $worker = worker_in($node, 'postgres');
+foreach (1 .. 40)
+{
+	sleep(rand(0.05));
+	kill 'STOP', $worker;
+	sleep(rand(0.1));
+	kill 'CONT', $worker;
+}
+# And for longer than all grants last.
+kill 'STOP', $worker;
+sleep 2;
+kill 'CONT', $worker;
+ok($load->wait_for(1000), 'they go on when the worker does');
+$stats = $load->stop;
+is(join(' ', grep { !/^IG00[25]$/ } sort keys %{ $stats->{errors} }), '', 'there was nothing but want of grants')
+  or diag(explain($stats));
+cmp_ok($stats->{errors}{IG002} // 0, '>', 0, 'there was that, when it had stopped for long');
+cmp_ok($stats->{longest_ms}, '<', (1 + $Idgen::Node::grace) * 1000, 'no call took longer than its bound')
+  or diag("$stats->{longest_ms} ms: $stats->{longest_sql}");
+is(worker_in($node, 'postgres'), $worker, 'it is still the same worker');
+
+$ledger->is_unique('stopped processes');
+$node->stop;
+done_testing();

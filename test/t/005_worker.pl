@@ -1,0 +1,190 @@
+# The life of the authority worker: ended, cancelled, without a slot to start in, under settings
+# that databases and roles may have, beside a damaged namespace; and it outlives nobody.
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Idgen::Ledger;
+use Idgen::Node;
+use Idgen::Session;
+
+my $node = idgen_node('worker', conf => "idgen.idle_timeout = '5min'");
+my $ledger = Idgen::Ledger->new;
+my $session = Idgen::Session->new($node);
+my $result;
+
+# --- Ended and cancelled, under load.
+
+$node->safe_psql('postgres', "SELECT idgen_create_namespace('short', grant_interval => '100 ms', horizon => '500 ms')");
+$node->safe_psql('postgres', Idgen::Ledger::table_sql());
+my $load = $ledger->start($node, clients => 8,
+	mix => [ @{ Idgen::Ledger::usual_mix() }, [ 4, "SELECT idgen_next('short')", 'short' ], [ 1, "SELECT idgen_next_batch(2000, 'short')", 'short' ] ]);
+ok($load->wait_for(500), 'the load runs');
+foreach (1 .. 5)
+{
+	$session->value('SELECT pg_cancel_backend(' . worker_in($node, 'postgres') . ')');
+	ok($load->wait_for(3000), 'it goes on after pg_cancel_backend of the worker');
+}
+
+my %seen = (worker_in($node, 'postgres') => 1);
+foreach (1 .. 5)
+{
+	my $now = worker_in($node, 'postgres');
+	$session->value("SELECT pg_terminate_backend($now, 10000)");
+	ok($load->wait_for(3000), 'it goes on after pg_terminate_backend of the worker');
+	ok(wait_until(sub { grep { !$seen{$_}++ } worker_pids($node) }, 30), 'with a new one');
+}
+my $stats = $load->stop;
+is(join(' ', grep { $_ ne '22012' } sort keys %{ $stats->{errors} }), '', 'and no call failed') or diag(explain($stats));
+is($stats->{lost}, 0, 'no connection was lost');
+
+# --- Between rounds it holds nothing.
+
+ok($session->poll(q{SELECT bool_and(state = 'idle' AND backend_xmin IS NULL AND backend_xid IS NULL AND xact_start IS NULL)
+	FROM pg_stat_activity WHERE backend_type = 'idgen authority'}, 't', 30), 'between rounds it has no transaction and pins no xmin');
+is($session->value(q{SELECT string_agg(DISTINCT locktype, ' ') FROM pg_locks WHERE pid IN
+	(SELECT pid FROM pg_stat_activity WHERE backend_type = 'idgen authority' AND state = 'idle')}) // '', '', 'and no lock');
+
+# --- One that is ended while nobody asks: the next call starts another.
+
+$session->value("SELECT pg_terminate_backend(" . worker_in($node, 'postgres') . ", 10000)");
+ok(wait_until(sub { worker_pids($node) == 0 }, 30), 'the worker is gone');
+ok(wait_until(sub { ($result = $session->query("SELECT idgen_next('short')"))->{rows}[0] && worker_pids($node) }, 30),
+	'a call that needs a grant starts it again');
+
+# --- Settings of databases and roles do not reach it.
+
+my $owner = $node->safe_psql('postgres', 'SELECT current_user');
+$node->safe_psql('postgres', q{CREATE DATABASE hostile});
+my %hostile = (
+	default_transaction_read_only => 'on',
+	default_transaction_isolation => 'serializable',
+	default_transaction_deferrable => 'on',
+	statement_timeout => '1ms',
+	lock_timeout => '1ms',
+	idle_in_transaction_session_timeout => '1ms',
+	row_security => 'off',
+	search_path => 'nowhere',
+	synchronous_commit => 'off',
+	session_replication_role => 'replica',
+	enable_indexscan => 'off',
+	temp_tablespaces => 'pg_default',
+	check_function_bodies => 'off',
+	standard_conforming_strings => 'off',
+	TimeZone => 'Asia/Kathmandu',
+	DateStyle => 'German',
+	IntervalStyle => 'sql_standard',
+	extra_float_digits => '0',
+	plan_cache_mode => 'force_generic_plan',
+	log_statement => 'all',
+);
+$node->safe_psql('hostile', 'CREATE EXTENSION idgen');
+$node->safe_psql('hostile', "SELECT idgen_create_namespace('short', grant_interval => '100 ms', horizon => '500 ms')");
+$node->safe_psql('postgres', join ";\n", map { ("ALTER DATABASE hostile SET $_ = '$hostile{$_}'") } sort keys %hostile);
+$node->safe_psql('postgres', join ";\n", map { ("ALTER ROLE \"$owner\" IN DATABASE hostile SET $_ = '$hostile{$_}'") } sort keys %hostile);
+my $position = log_position($node);
+# A session that sets itself free of them; the worker has to do so by itself.
+my $free = '-c statement_timeout=0 -c lock_timeout=0 -c search_path=public -c idle_in_transaction_session_timeout=0';
+my $hostile = Idgen::Session->new($node, dbname => 'hostile', options => $free);
+is($hostile->value('SHOW default_transaction_read_only'), 'on', 'the database has settings');
+my ($issued, @failed) = (0);
+my $until = Idgen::Session::now_us() + 3e6;
+while (Idgen::Session::now_us() < $until)
+{
+	foreach my $namespace ('default', 'short')
+	{
+		$result = $hostile->query("SELECT public.idgen_next('$namespace')");
+		$result->{error} ? push @failed, $result->{error}{M} : $issued++;
+		$ledger->add("hostile $namespace", $result);
+	}
+	select(undef, undef, undef, 0.02);
+}
+is($failed[0], undef, "its worker is not bothered: $issued IDs over many grants");
+unlike(log_since($node, $position), qr/could not grant|canceling statement|read-only/, 'nor does it complain');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_activity WHERE backend_type = \'idgen authority\' AND datname = \'hostile\''), '1',
+	'it is one worker');
+$hostile->close;
+
+# --- A row that somebody has locked, a transaction in the way: one namespace waits, others do not.
+
+$node->safe_psql('postgres', q{CREATE DATABASE locked});
+$node->safe_psql('locked', q{CREATE EXTENSION idgen;
+	SELECT idgen_create_namespace('held', grant_interval => '100 ms', horizon => '200 ms');
+	SELECT idgen_create_namespace('free', grant_interval => '100 ms', horizon => '200 ms')});
+my $holder = Idgen::Session->new($node, dbname => 'locked');
+my $user = Idgen::Session->new($node, dbname => 'locked', options => '-c idgen.wait_timeout=1s');
+$holder->value("SELECT idgen_next('$_')") foreach ('held', 'free');
+$position = log_position($node);
+$holder->query(q{BEGIN});
+$holder->query(q{SELECT * FROM idgen_authority WHERE namespace = 'held' FOR UPDATE});
+ok(wait_until(sub { ($result = $user->query("SELECT idgen_next('held')"))->{error} }, 30), 'a locked row stops the grants of its namespace');
+is(Idgen::Session::state_of($result), 'IG005', 'with IG005');
+like($result->{error}{D} // '', qr/locked/, 'which says that it is locked') or diag(explain($result->{error}));
+answers_within($result, 1, 'within the bound');
+my %states;
+my $longest = 0;
+foreach (1 .. 40)
+{
+	$result = $user->query("SELECT idgen_next('free')");
+	$states{ Idgen::Session::state_of($result) }++;
+	$longest = Idgen::Session::seconds($result) if Idgen::Session::seconds($result) > $longest;
+	select(undef, undef, undef, 0.02);
+}
+is_deeply(\%states, { '' => 40 }, 'another namespace goes on');
+cmp_ok($longest, '<', 1 + $Idgen::Node::grace, 'without waiting for it');
+# The session that holds the lock would wait for itself.
+$result = $holder->query("SET LOCAL idgen.wait_timeout = '1s'; SELECT idgen_next('held')");
+is(Idgen::Session::state_of($result), 'IG005', 'the session that holds the lock gets an error as well');
+answers_within($result, 1, 'within its bound, not a deadlock');
+$holder->query('ROLLBACK');
+ok(wait_until(sub { !$user->query("SELECT idgen_next('held')")->{error} }, 30), 'when the lock is gone, so is the trouble');
+my @complaints = log_since($node, $position) =~ /(could not grant|could not obtain lock)/g;
+cmp_ok(scalar @complaints, '<=', 3, 'the log is not full of it');
+
+# A lock on the whole table, by a transaction that drops the extension and thinks about it.
+$holder->query('BEGIN');
+$holder->query('DROP EXTENSION idgen');
+$result = $user->query("SELECT idgen_next('held')");
+answers_within($result, 1, 'a drop that has not committed does not make others wait past their bound');
+ok(wait_until(sub { ($result = $user->query("SELECT idgen_next('held')"))->{error} }, 30), 'the grants end');
+answers_within($result, 1, 'also when the grants are over');
+$holder->query('ROLLBACK');
+ok(wait_until(sub { !$user->query("SELECT idgen_next('held')")->{error} }, 30), 'and nothing has happened if it does not');
+$_->close foreach ($holder, $user);
+
+# --- Damage to the tables in one database is that database's alone.
+
+$node->safe_psql('postgres', q{CREATE DATABASE damaged});
+$node->safe_psql('damaged', q{CREATE EXTENSION idgen; SELECT idgen_create_namespace('short', grant_interval => '100 ms', horizon => '200 ms')});
+my $damaged = Idgen::Session->new($node, dbname => 'damaged', options => '-c idgen.wait_timeout=1s');
+$damaged->value("SELECT idgen_next('short')");
+$position = log_position($node);
+$damaged->query('ALTER TABLE idgen_worker DISABLE TRIGGER idgen_guard_row');
+ok(wait_until(sub { ($result = $damaged->query("SELECT idgen_next('short')"))->{error} }, 30), 'a disabled guard ends the grants');
+is(Idgen::Session::state_of($result), 'IG005', 'with IG005');
+answers_within($result, 1, 'within the bound');
+foreach (1 .. 20) { $damaged->query("SELECT idgen_next('short')"); }
+@complaints = log_since($node, $position) =~ /LOG:  idgen authority/g;
+cmp_ok(scalar @complaints, '<=', 3, 'the log does not repeat it');
+$damaged->query('ALTER TABLE idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row');
+ok(wait_until(sub { !$damaged->query("SELECT idgen_next('short')")->{error} }, 30), 'and undoing it helps');
+$damaged->close;
+
+# --- It outlives nobody.
+
+$session->close;
+ok(scalar(worker_pids($node)), 'workers live');
+ok(crash($node, 30), 'kill -9 of the postmaster ends them, and everything else');
+$node->start;
+$session = Idgen::Session->new($node);
+$ledger->add('ids', $session->query('SELECT idgen_next()'));
+$ledger->add('short', $session->query("SELECT idgen_next('short')"));
+
+$ledger->is_unique('workers that come and go');
+$session->close;
+my $started = Idgen::Session::now_us();
+$node->stop('fast');
+cmp_ok((Idgen::Session::now_us() - $started) / 1e6, '<', 10, 'a fast shutdown does not wait for workers');
+done_testing();

@@ -1,0 +1,66 @@
+# DROP and CREATE EXTENSION, over and over, under load: no deadlock, no crash, no stale object, and
+# no ID of a dropped extension comes again. A drop that is taken back has done nothing.
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Idgen::Ledger;
+use Idgen::Node;
+use Idgen::Scenario;
+use Idgen::Session;
+
+my $node = idgen_node('churn', conf => "max_prepared_transactions = 2\nidgen.idle_timeout = '5min'");
+my $ledger = Idgen::Ledger->new;
+my $session = Idgen::Session->new($node);
+
+# --- Taken back.
+
+$ledger->add('ids', $session->query('SELECT idgen_next()'));
+my $other = Idgen::Session->new($node);
+$ledger->add('ids', $other->query('SELECT idgen_next()'));
+my $incarnations = 'SELECT count(*) FROM idgen_incarnation';
+my $before = $session->value($incarnations);
+foreach my $way (
+	'BEGIN; DROP EXTENSION idgen; ROLLBACK',
+	'BEGIN; SAVEPOINT a; DROP EXTENSION idgen; ROLLBACK TO a; COMMIT',
+	'BEGIN; SAVEPOINT a; SAVEPOINT b; DROP EXTENSION idgen; RELEASE b; ROLLBACK TO a; COMMIT',
+	'BEGIN; SAVEPOINT a; DROP EXTENSION idgen; CREATE EXTENSION idgen; ROLLBACK TO a; COMMIT')
+{
+	is($session->sqlstate($way), '', $way);
+	$ledger->add('ids', $_->query('SELECT idgen_next()')) foreach ($session, $other);
+	is($session->value($incarnations), $before, 'has not ended the cursor');
+}
+is($session->sqlstate('BEGIN; DROP EXTENSION idgen; PREPARE TRANSACTION \'drop\''), '0A000', 'a drop cannot be prepared');
+$session->query('ROLLBACK');
+is($session->value($incarnations), $before, 'and has not ended the cursor');
+
+# --- Committed.
+
+foreach my $way ('DROP EXTENSION idgen', 'BEGIN; SAVEPOINT a; DROP EXTENSION idgen; RELEASE a; COMMIT')
+{
+	is($session->sqlstate($way), '', $way);
+	is($other->sqlstate('SELECT idgen_next()'), '42883', 'reaches an open session');
+	is($session->sqlstate('CREATE EXTENSION idgen'), '', 'it is created again');
+	my @results = map { $_->query('SELECT idgen_next()') } ($session, $other);
+	is(join(' ', map { Idgen::Session::state_of($_) } @results), ' ', 'and issues to both');
+	$ledger->add('ids', $_) foreach @results;
+}
+
+# In one transaction, as migration tools do: the first use has to wait for the commit.
+is($session->sqlstate('DROP EXTENSION idgen'), '', 'dropped');
+my $result = $session->query('BEGIN; CREATE EXTENSION idgen; CREATE TABLE t (id bigint DEFAULT idgen_next(), a int); INSERT INTO t (a) VALUES (1); COMMIT');
+is(Idgen::Session::state_of($result), '55000', 'a first use in the transaction that creates it is refused');
+like($result->{error}{H} // '', qr/[Cc]ommit/, 'with the hint to commit first');
+answers_within($result, 0, 'at once');
+$session->query('ROLLBACK');
+is($session->sqlstate('CREATE EXTENSION idgen'), '', 'created');
+
+# --- Under load.
+
+$_->close foreach ($session, $other);
+churn($node, $ledger, clients => 8, seconds => 12);
+$ledger->is_unique('dropped and created again');
+$node->stop;
+done_testing();

@@ -1,0 +1,128 @@
+# Two databases are two ID spaces, also where namespaces have the same name and another format; and
+# of a dropped one nothing survives, not even when the same OID is used again.
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Idgen::Ledger;
+use Idgen::Node;
+use Idgen::Session;
+
+my $node = idgen_node('databases');
+my $ledger = Idgen::Ledger->new;
+my %formats = (
+	one => q{worker_bits => 10, sequence_bits => 12},
+	two => q{timestamp_bits => 36, worker_bits => 4, sequence_bits => 3, epoch => '2020-02-29 12:00+00', tick_ms => 10, grant_interval => '500 ms'},
+	three => q{timestamp_bits => 32, worker_bits => 0, sequence_bits => 31, epoch => '2024-01-01', tick_ms => 1000},
+);
+create_database($node, $_, "SELECT idgen_create_namespace('orders', $formats{$_})") foreach ('one', 'two');
+
+# Issue one ID and take it apart; true if every part is right.
+sub right
+{
+	my ($label, $session, $namespace) = @_;
+	$namespace //= 'orders';
+	my $result = $session->query("SELECT idgen_next('$namespace')");
+	return 0 if $result->{error} && diag(explain($result->{error}));
+	$ledger->add("$label $namespace", $result);
+	my $id = $result->{rows}[0][0];
+	my $wrong = $session->value(qq{
+		SELECT concat_ws(', ',
+			CASE WHEN d.format <> '$namespace' THEN 'format' END,
+			CASE WHEN abs(extract(epoch FROM clock_timestamp() - d.timestamp)) > 60 THEN 'timestamp' END,
+			CASE WHEN d.worker NOT BETWEEN 0 AND (1 << (f ->> 'worker_bits')::int) - 1 THEN 'worker' END,
+			CASE WHEN d.sequence < 0 OR d.sequence >= 1::bigint << (f ->> 'sequence_bits')::int THEN 'sequence' END,
+			CASE WHEN idgen_encode(d.tick, d.worker, d.sequence, '$namespace') <> $id THEN 'encode' END,
+			CASE WHEN idgen_timestamp($id, '$namespace') <> d.timestamp THEN 'idgen_timestamp' END,
+			CASE WHEN NOT EXISTS (SELECT FROM idgen_grant g WHERE g.namespace = '$namespace' AND g.worker = d.worker
+				AND d.tick >= g.start_tick AND d.tick < g.end_tick) THEN 'no grant' END)
+		FROM idgen_decode($id, '$namespace') d, idgen_format('$namespace') f});
+	return 1 if $wrong eq '';
+	diag("$label: $id is wrong: $wrong");
+	return 0;
+}
+
+my %session = map { $_ => Idgen::Session->new($node, dbname => $_) } ('one', 'two');
+my $count = 150;
+my $good = 0;
+foreach (1 .. $count)
+{
+	$good += right($_, $session{$_}) foreach ('one', 'two');
+	$good += right($_, $session{$_}, 'default') foreach ('two', 'one');
+}
+is($good, 4 * $count, 'two databases alternated: every decode is right');
+isnt($session{one}->value(q{SELECT idgen_format('orders')}), $session{two}->value(q{SELECT idgen_format('orders')}), 'the formats differ');
+
+# Namespaces alternated inside one statement, and from one statement of a plan to the next.
+$session{one}->query(q{SELECT idgen_create_namespace('narrow', worker_bits => 6, sequence_bits => 5)});
+$session{one}->query(q{SELECT idgen_next('narrow'), idgen_next('orders'), idgen_next()});
+is($session{one}->value(q{
+	SELECT count(*) FILTER (WHERE NOT idgen_timestamp(id, name) BETWEEN clock_timestamp() - interval '1 min' AND clock_timestamp() + interval '1 s')
+	FROM (SELECT name, idgen_next(name) AS id FROM (SELECT (ARRAY['default', 'orders', 'narrow'])[1 + n % 3] AS name FROM generate_series(1, 30000) n) q OFFSET 0) r}),
+	'0', 'three namespaces alternated in one statement');
+$session{one}->query(q{PREPARE next(text) AS SELECT idgen_next($1)});
+my @wrong;
+foreach (1 .. 50)
+{
+	foreach my $name ('default', 'orders', 'narrow')
+	{
+		my $id = $session{one}->value("EXECUTE next('$name')");
+		$ledger->add("one $name", $id);
+		push @wrong, "$name: $id"
+		  if $session{one}->value("SELECT idgen_timestamp($id, '$name') NOT BETWEEN clock_timestamp() - interval '1 min' AND clock_timestamp() + interval '1 s'") eq 't';
+	}
+}
+is(join(' ', @wrong), '', 'and by a prepared statement');
+
+# Under load in both at once.
+my @loads = map { $ledger->start($node, dbname => $_, clients => 4, label => "$_ orders",
+		mix => [ [ 3, "SELECT idgen_next('orders')" ], [ 1, "SELECT idgen_next_batch(20, 'orders')" ], [ 1, 'SELECT idgen_next()', "$_ default" ] ]) } ('one', 'two');
+ok($_->wait_for(1500), 'both databases issue') foreach @loads;
+
+# Its IDs run seconds ahead of the clock, with one worker number: what is forgotten comes again.
+my $ahead = q{SELECT idgen_create_namespace('ahead', worker_bits => 0, sequence_bits => 0, run_ahead => '6 s')};
+is($session{two}->sqlstate($ahead), '', 'a namespace that runs ahead');
+$ledger->add('two ahead', $session{two}->query(q{SELECT idgen_next_batch(5000, 'ahead')}));
+
+# One is dropped, with another format made in its place, and the same OID.
+my $oid = $node->safe_psql('postgres', q{SELECT oid FROM pg_database WHERE datname = 'two'});
+my $stats = $loads[1]->stop;
+is_deeply($stats->{errors}, {}, 'without errors') or diag(explain($stats));
+$session{two}->close;
+settle_database('two');
+foreach my $format ('three', 'two')
+{
+	ok($loads[0]->wait_for(200), 'the other database goes on');
+	$node->safe_psql('postgres', 'DROP DATABASE two');
+	is($node->safe_psql('postgres', "CREATE DATABASE two OID $oid; SELECT oid FROM pg_database WHERE datname = 'two'"), $oid, 'a database with the same OID');
+	$node->safe_psql('two', "CREATE EXTENSION idgen; SELECT idgen_create_namespace('orders', $formats{$format})");
+	my $session = Idgen::Session->new($node, dbname => 'two', options => '-c idgen.wait_timeout=20s');
+	# What "two" issued must not be issued again by a namespace of the same format.
+	my $label = $format eq 'two' ? 'two' : 'three';
+	$good = 0;
+	$good += right($label, $session) foreach (1 .. 20);
+	# Right means also: inside a grant that the new database's tables know.
+	is($good, 20, 'every decode is right in its place');
+	is($session->sqlstate($ahead), '', 'the namespace that runs ahead, again');
+	my $result = $session->query(q{SELECT idgen_next_batch(1000, 'ahead')});
+	is(scalar @{ $result->{rows} }, 1000, 'goes on') or diag(explain($result->{error}));
+	$ledger->add('two ahead', $result);
+	$session->close;
+	settle_database('two');
+}
+ok($loads[0]->wait_for(200), 'the other database goes on');
+$stats = $loads[0]->stop;
+is_deeply($stats->{errors}, {}, 'without errors') or diag(explain($stats));
+is(right('one', $session{one}), 1, 'and a session that was open all the time is right');
+
+sub settle_database
+{
+	my ($name) = @_;
+	return $node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = '$name' AND backend_type = 'client backend'");
+}
+
+$ledger->is_unique('databases');
+$node->stop;
+done_testing();

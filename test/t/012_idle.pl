@@ -1,0 +1,88 @@
+# A database that is not used writes no WAL and has no idgen process; and the next use works.
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+use Idgen::Ledger;
+use Idgen::Node;
+use Idgen::Session;
+
+# Nobody else writes: snapshots of running transactions are logged every 15 seconds where there
+# may be standbys, so there are none here.
+my $node = idgen_node('idle', conf => "idgen.idle_timeout = '2s'\nwal_level = minimal\nmax_wal_senders = 0\ncheckpoint_timeout = '1h'");
+my $ledger = Idgen::Ledger->new;
+my $session = Idgen::Session->new($node);
+$session->query("SELECT idgen_create_namespace('short', grant_interval => '50 ms', horizon => '200 ms')");
+$session->query("SELECT idgen_create_namespace('twin')");
+
+# In use, even by one call a second, its worker stays.
+$ledger->add('ids', $session->query('SELECT idgen_next()'));
+my $worker = worker_in($node, 'postgres');
+foreach (1 .. 5)
+{
+	sleep 0.8;
+	$ledger->add('ids', $session->query('SELECT idgen_next()'));
+}
+is(join(' ', worker_pids($node)), $worker, 'the worker of a database in use stays');
+$ledger->add('ids', $session->query("SELECT idgen_next()"));
+
+foreach my $round (1 .. 2)
+{
+	$ledger->add('short', $session->query("SELECT idgen_next('short')"));
+	my $busy = $session->value('SELECT pg_current_wal_insert_lsn()');
+	# Seen from outside, because the session's own queries tell nothing about the worker.
+	ok(wait_until(sub { worker_pids($node) == 0 }, 30), "round $round: after idgen.idle_timeout the idle database has no idgen process");
+	cmp_ok($session->value("SELECT pg_current_wal_insert_lsn() - '$busy'"), '>', 0, 'it had written while it lived');
+
+	$session->query('CHECKPOINT');
+	my $before = $session->value('SELECT pg_current_wal_insert_lsn()');
+	# This waits for nothing: it is the time in which nothing must happen.
+	sleep 4;
+	is($session->value('SELECT pg_current_wal_insert_lsn()'), $before, 'and no WAL is written');
+	is(scalar(worker_pids($node)), 0, 'nor does a process come');
+
+	# Another namespace of the same format takes the place that the idle one had in shared memory,
+	# of which an open session may still know (S5).
+	my $other = Idgen::Session->new($node);
+	$ledger->add('twin', $other->query("SELECT idgen_next('twin')"));
+	my $result = $session->query('SELECT idgen_next()');
+	is(Idgen::Session::state_of($result), '', 'the next use works');
+	is($other->value(qq{SELECT count(*) FROM idgen_decode($result->{rows}[0][0]) d JOIN idgen_grant g USING (worker)
+		WHERE g.namespace = 'default' AND d.tick >= g.start_tick AND d.tick < g.end_tick}), '1', 'with an ID of a grant of its own');
+	is($other->sqlstate("SELECT idgen_next('twin')"), '', 'beside the other namespace');
+	$other->close;
+	answers_within($result, 5, 'within its bound');
+	$ledger->add('ids', $result);
+	$ledger->add('short', $session->query("SELECT idgen_next('short')"));
+}
+
+# One namespace in use does not keep another one's grants coming.
+my $position = $session->value(q{SELECT coalesce(max(end_tick), 0) FROM idgen_grant WHERE namespace = 'short'});
+my $until = Idgen::Session::now_us() + 5e6;
+while (Idgen::Session::now_us() < $until)
+{
+	$ledger->add('ids', $session->query('SELECT idgen_next()'));
+	sleep 0.1;
+}
+my $grants = q{SELECT count(*) FROM idgen_grant WHERE namespace = 'short'};
+my $count = $session->value($grants);
+$until = Idgen::Session::now_us() + 2e6;
+while (Idgen::Session::now_us() < $until)
+{
+	$ledger->add('ids', $session->query('SELECT idgen_next()'));
+	sleep 0.1;
+}
+is($session->value($grants), $count, 'a namespace that is not used gets no grants, although its neighbour does');
+ok(scalar(worker_pids($node)), 'which goes on');
+
+# Decoding is no use.
+ok(wait_until(sub { worker_pids($node) == 0 }, 30), 'idle again');
+$session->value('SELECT count(idgen_timestamp(idgen_lower_bound(now()))) FROM generate_series(1, 100)');
+is(scalar(worker_pids($node)), 0, 'decoding needs no process');
+
+$ledger->is_unique('idle periods');
+$node->stop;
+done_testing();

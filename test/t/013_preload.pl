@@ -1,0 +1,67 @@
+# Without shared_preload_libraries everything but issuing works, and issuing says what is missing;
+# with it, the order of the libraries does not matter.
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Idgen::Node;
+use Idgen::Session;
+
+my $node = idgen_node('preload', start => 0, conf => 'max_prepared_transactions = 2');
+$node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
+$node->start;
+
+my $session = Idgen::Session->new($node);
+is($session->sqlstate("LOAD 'idgen'"), '', 'LOAD is harmless');
+is($session->sqlstate('CREATE EXTENSION idgen'), '', 'CREATE EXTENSION too');
+is($session->sqlstate("SELECT idgen_create_namespace('orders', worker_bits => 3, sequence_bits => 4)"), '', 'and a namespace');
+foreach my $call ('idgen_next()', "idgen_next('orders')", 'idgen_next_batch(10)', 'idgen_next_json()', "idgen_next('nowhere')")
+{
+	my $result = $session->query("SELECT $call");
+	is(Idgen::Session::state_of($result), '55000', "$call without preloading");
+	like($result->{error}{H} // '', qr/shared_preload_libraries = 'idgen'/, 'says the line to add');
+}
+is($session->sqlstate("SELECT idgen_retire_namespace('orders')"), '55000', 'retiring too');
+is($session->value("SELECT idgen_encode(160, 1, 1, 'orders')"), 160 << 7 | 1 << 4 | 1, 'encoding works');
+is($session->value("SELECT tick || ' ' || worker || ' ' || sequence FROM idgen_decode((160 << 7) + 17, 'orders')"), '160 1 1', 'decoding works');
+is($session->sqlstate('SELECT idgen_lower_bound(now())'), '', 'bounds work');
+is($session->value("SELECT idgen_format() ->> 'tick_ms'"), 1, 'the format too');
+is($session->sqlstate("SET idgen.wait_timeout = '1s'"), '', 'its settings are there');
+is($session->sqlstate('CREATE TABLE t (id bigint DEFAULT idgen_next(), a int)'), '', 'a default can be declared');
+is($session->sqlstate('INSERT INTO t (id, a) VALUES (1, 1)'), '', 'and an explicit value inserted');
+is($session->sqlstate('INSERT INTO t (a) VALUES (1)'), '55000', 'but not the default');
+is($session->sqlstate('BEGIN; DROP EXTENSION idgen CASCADE; CREATE EXTENSION idgen; ROLLBACK'), '', 'it can be dropped and created');
+is($session->sqlstate('CREATE DATABASE d; '), '', 'databases can be created');
+is($session->sqlstate('DROP DATABASE d'), '', 'and dropped');
+# A session that has loaded it before anything else.
+my $loaded = Idgen::Session->new($node, options => '-c session_preload_libraries=idgen');
+is($loaded->sqlstate('SELECT idgen_next()'), '55000', 'session_preload_libraries is too late');
+is($loaded->value('SELECT 1'), 1, 'and harmless');
+$_->close foreach ($session, $loaded);
+
+my $libraries = (run_command([ "pg_config", "--pkglibdir" ]))[0];
+my $has_others = -e "$libraries/pg_stat_statements.so";
+foreach my $order ('idgen', $has_others ? ('pg_stat_statements, idgen', 'idgen, pg_stat_statements', 'auto_explain, idgen, pg_stat_statements') : ())
+{
+	$node->stop;
+	$node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'$order'");
+	$node->start;
+	$session = Idgen::Session->new($node, options => '-c idgen.wait_timeout=30s');
+	my $result = $session->query("SELECT idgen_next(), idgen_next('orders')");
+	is(Idgen::Session::state_of($result), '', "preloaded as '$order' it issues") or diag(explain($result->{error}));
+	is($session->sqlstate('INSERT INTO t (a) SELECT n FROM generate_series(1, 1000) n'), '', 'and so does a default');
+	$session->query('CREATE EXTENSION IF NOT EXISTS pg_stat_statements') if $order =~ /statements/;
+	is($session->value("SELECT count(*) > 0 FROM pg_stat_statements"), 't', 'beside the other library')
+	  if $order =~ /statements/;
+	# Shared memory made anew, in any order.
+	my $victim = Idgen::Session->new($node);
+	kill 'KILL', $victim->pid;
+	ok(wait_until(sub { ($session->query('SELECT 1'))->{lost} }, 30), 'a crash');
+	ok($node->poll_query_until('postgres', 'SELECT idgen_next() > 0'), 'and it issues again');
+}
+is($node->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT id) FROM t'), 0, 'nothing came twice');
+unlike(log_since($node, 0), qr/PANIC|TRAP|signal 11|signal 6/, 'nothing crashed by itself');
+$node->stop;
+done_testing();

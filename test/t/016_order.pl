@@ -1,0 +1,125 @@
+# With idgen.max_workers_per_namespace = 1 a call that begins after another has returned gets the
+# greater ID, whoever calls: across sessions, idle periods, restarts and crashes, with run_ahead
+# as well. The setting can change at any time.
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Idgen::Ledger;
+use Idgen::Node;
+use Idgen::Session;
+
+my $node = idgen_node('order', conf => "idgen.max_workers_per_namespace = 16\nidgen.idle_timeout = '10min'\nidgen.wait_timeout = '10s'");
+my $ledger = Idgen::Ledger->new;
+$node->safe_psql('postgres', q{
+	SELECT idgen_create_namespace('far', sequence_bits => 0, run_ahead => '7 s');
+	SELECT idgen_create_namespace('ahead', sequence_bits => 4, run_ahead => '100 ms');
+	SELECT idgen_create_namespace('small', sequence_bits => 3, grant_interval => '200 ms', horizon => '400 ms')});
+my $control = Idgen::Session->new($node);
+my @mix = (
+	[ 4, 'SELECT idgen_next()' ],
+	[ 1, 'SELECT idgen_next_batch(100)' ],
+	[ 2, "SELECT idgen_next('ahead')", 'ahead' ],
+	[ 1, "SELECT idgen_next_batch(200, 'ahead')", 'ahead' ],
+	[ 2, "SELECT idgen_next('small')", 'small' ],
+);
+my $loop = [ 2, 'SELECT x FROM (SELECT idgen_next() AS x, n FROM generate_series(1, 20000) n OFFSET 0) q WHERE n % 1000 = 0' ];
+
+sub cursors { return $control->value(q{SELECT coalesce(max(c), 0) FROM (SELECT count(*) AS c FROM idgen_incarnation WHERE state = 'active' GROUP BY namespace) q}); }
+
+# Many cursors first, so that there is something to give up.
+my $load = $ledger->start($node, clients => 8, mix => [ @mix, $loop ]);
+ok(wait_until(sub { cursors() > 1 }, 30), 'a load that needs several cursors gets them');
+$node->adjust_conf('postgresql.conf', 'idgen.max_workers_per_namespace', 1);
+$node->reload;
+ok($control->poll('SHOW idgen.max_workers_per_namespace', 1), 'the setting is lowered');
+ok(wait_until(sub { cursors() == 1 }, 30), 'all but one are given up, under load');
+ok($load->wait_for(2000), 'which goes on');
+my $stats = $load->stop;
+is_deeply($stats->{errors}, {}, 'without an error') or diag(explain($stats));
+
+# From here on everything is in order. Every phase is told to the same ledger.
+my $from = Idgen::Session::now_us();
+sub phase
+{
+	my ($name, $between) = @_;
+	my $phase = $ledger->start($node, clients => 8, mix => \@mix, seconds => 3);
+	if ($between)
+	{
+		ok($phase->wait_for(1000), "$name: under load");
+		$between->();
+	}
+	my $result = $phase->finish;
+	is(join(' ', grep { !/^57P0[123]$/ } sort keys %{ $result->{errors} }), '', "$name: no error") or diag(explain($result));
+	return;
+}
+
+# One ID per tick: seconds ahead of the clock, which the next cursor must not fall behind.
+sub far_ahead
+{
+	my ($name) = @_;
+	my $session = Idgen::Session->new($node);
+	my $result = $session->query(q{SELECT idgen_next_batch(500, 'far')});
+	is(scalar @{ $result->{rows} }, 500, "$name: IDs that are ahead of the clock") or diag(explain($result->{error}));
+	$ledger->add('far', $result);
+	$session->close;
+	return;
+}
+
+phase('8 sessions');
+# Half a second more with each call of far_ahead; this goes first.
+{
+	my $session = Idgen::Session->new($node);
+	$ledger->add('far', $session->query(q{SELECT idgen_next_batch(4500, 'far')}));
+	$session->close;
+}
+phase('a worker that is ended', sub { $control->value('SELECT pg_terminate_backend(' . worker_in($node, 'postgres') . ')') });
+$node->adjust_conf('postgresql.conf', 'idgen.idle_timeout', "'1s'");
+$node->reload;
+far_ahead('before an idle period');
+ok(wait_until(sub { worker_pids($node) == 0 }, 30), 'an idle period ends all cursors');
+far_ahead('after it');
+phase('after it');
+$control->close;
+far_ahead('before a restart');
+$node->restart;
+far_ahead('after it');
+phase('after it');
+far_ahead('before another');
+$node->restart;
+far_ahead('after it');
+$control = Idgen::Session->new($node);
+# The very first calls, one after the other, each in a session of its own.
+foreach (1 .. 20)
+{
+	my $session = Idgen::Session->new($node);
+	$ledger->add('ids', $session->query('SELECT idgen_next()'));
+	$ledger->add('ahead', $session->query("SELECT idgen_next('ahead')"));
+	$session->close;
+}
+phase('a crash', sub {
+		my $victim = Idgen::Session->new($node);
+		kill 'KILL', $victim->pid;
+	});
+far_ahead('before a crash');
+ok(crash($node), 'the server is killed');
+$node->start;
+far_ahead('after it');
+phase('after that');
+
+my $found = $ledger->is_unique('one cursor', order => 1, order_from => $from);
+cmp_ok($found->{ordered}, '>', 5000, "of $found->{ordered} calls");
+
+# Raised again, it scales again.
+$control = Idgen::Session->new($node);
+$node->adjust_conf('postgresql.conf', 'idgen.max_workers_per_namespace', 8);
+$node->reload;
+$load = $ledger->start($node, clients => 8, mix => [ @mix, $loop ]);
+ok(wait_until(sub { cursors() > 1 }, 30), 'raised under load, there are several cursors again');
+$stats = $load->stop;
+is_deeply($stats->{errors}, {}, 'without an error') or diag(explain($stats));
+$ledger->is_unique('and after');
+$node->stop;
+done_testing();
