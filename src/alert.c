@@ -14,8 +14,12 @@
 /* A field with less than this left is near its end. */
 #define LIFETIME_SHORT_MS	(INT64_C(2) * 365 * 24 * 3600 * 1000)
 
-/* Workers are short when fewer than one in this many is free. */
+/*
+ * Workers are short when fewer than one in this many is free.  A range of a few
+ * workers is meant to be used up.
+ */
 #define WORKERS_FREE_ONE_IN 10
+#define WORKERS_FEW			8
 
 /* Note a condition; true if it has just begun to hold. */
 static bool
@@ -56,7 +60,7 @@ check_workers(const IdgenNamespace *ns, const IdgenMarks *marks, int64 now,
 			marks->marks[i].worker <= range->last &&
 			marks->marks[i].worker % range->modulus == range->remainder)
 			reserved++;
-	if (begins(stats, IDGEN_ALERT_WORKERS, workers > 1 &&
+	if (begins(stats, IDGEN_ALERT_WORKERS, workers >= WORKERS_FEW &&
 			   workers - reserved < (workers + WORKERS_FREE_ONE_IN - 1) /
 			   WORKERS_FREE_ONE_IN))
 		ereport(LOG,

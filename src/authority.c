@@ -475,7 +475,11 @@ idgen_authority_main(Datum main_arg)
 			ProcessConfigFile(PGC_SIGHUP);
 		}
 		if (idgen_mailbox_stop_wanted() || database_wanted())
+		{
+			/* nobody may come back to this database: leave no cursor behind */
+			idgen_pool_kill(MyDatabaseId, NULL);
 			proc_exit(0);
+		}
 
 		MemoryContextSwitchTo(round_context);
 		pgstat_report_activity(STATE_RUNNING, "granting");

@@ -19,6 +19,7 @@
 #include "miscadmin.h"
 
 #include "clock.h"
+#include "settings.h"
 
 /*
  * How long to try for a slot's lock.  It is held for well under a microsecond,
@@ -28,6 +29,11 @@
 
 /* How long a commit tries for the directory to kill what it dropped. */
 #define DIRECTORY_WITHIN_US	INT64_C(1000000)
+
+/* A cursor without grants for this long, beyond idleness, is nobody's. */
+#define ORPHAN_MS	INT64_C(600000)
+
+static void kill_locked(int slot_index);
 
 static bool
 same_uuid(const pg_uuid_t *a, const pg_uuid_t *b)
@@ -136,14 +142,34 @@ count_ended(int slot_index)
 }
 
 /*
- * Make DEAD slots FREE that nobody is inside of.  Caller holds the directory
- * lock exclusively.
+ * Was a cursor left behind by a worker that was terminated, in a database that
+ * nobody uses any more?  A worker that lives would have granted it more, or
+ * ended it.  Caller holds the directory lock exclusively.
+ */
+static bool
+is_orphan(int slot_index, int64 now_ms)
+{
+	const IdgenSlotInfo *info = &idgen_shared->infos[slot_index];
+	int64		granted_until_ms = info->epoch_ms + info->tick_ms *
+		idgen_cursor_granted_end(&idgen_slot(slot_index)->cursor);
+
+	return info->state == IDGEN_SLOT_ACTIVE &&
+		now_ms - granted_until_ms > (int64) idgen_idle_timeout_ms + ORPHAN_MS;
+}
+
+/*
+ * Make DEAD slots FREE that nobody is inside of, and orphans DEAD.  Caller holds
+ * the directory lock exclusively.
  */
 static void
 bury_dead(void)
 {
+	int64		now_ms = idgen_clock_wall_ms();
+
 	for (int i = 0; i < idgen_shared->slot_count; i++)
 	{
+		if (is_orphan(i, now_ms))
+			kill_locked(i);
 		if (idgen_shared->infos[i].state != IDGEN_SLOT_DEAD)
 			continue;
 		if (!LWLockConditionalAcquire(&idgen_slot(i)->lock, LW_EXCLUSIVE))

@@ -68,7 +68,7 @@ typedef struct IdgenItem
 	IdgenHolder holder;
 } IdgenItem;
 
-/* Incarnations of earlier shared memory have been ended. */
+/* Incarnations of this server without a cursor have been ended. */
 static bool strangers_ended = false;
 
 /* The last complaint logged, so as not to repeat it for ever. */
@@ -1010,6 +1010,17 @@ publish(IdgenRound *round)
 	}
 }
 
+/* Once in the worker's life: only incarnations with a cursor live. */
+static void
+end_strangers(const IdgenRound *round)
+{
+	int64	   *living = palloc((round->survey_count + 1) * sizeof(int64));
+
+	for (int i = 0; i < round->survey_count; i++)
+		living[i] = round->surveys[i].incarnation;
+	idgen_tables_end_strangers(&idgen_shared->boot, living, round->survey_count);
+}
+
 /* Log what an operator should know of a namespace. */
 static void
 alert(IdgenJob *job)
@@ -1026,7 +1037,7 @@ decide_and_write(IdgenRound *round)
 	IdgenGrantRow *rows;
 
 	if (!strangers_ended)
-		idgen_tables_end_strangers(&idgen_shared->boot);
+		end_strangers(round);
 	for (int i = 0; i < round->job_count; i++)
 	{
 		if (!open_namespace(&round->jobs[i]))

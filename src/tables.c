@@ -978,8 +978,9 @@ static const struct
 	},
 	[SQL_END_STRANGERS] = {
 		"UPDATE ONLY {incarnation} SET state = 'ended', ended_at = clock_timestamp()"
-		" WHERE state = 'active' AND kind = 'server' AND boot IS DISTINCT FROM $1", 1,
-		{UUIDOID}
+		" WHERE state = 'active' AND kind = 'server'"
+		" AND (boot IS DISTINCT FROM $1 OR incarnation <> ALL ($2))", 2,
+		{UUIDOID, INT8ARRAYOID}
 	},
 	[SQL_END_ALL] = {
 		"UPDATE ONLY {incarnation} SET state = 'ended', ended_at = clock_timestamp()"
@@ -2256,12 +2257,20 @@ idgen_tables_deactivate(int64 incarnation)
 	run(SQL_DEACTIVATE, values, NULL);
 }
 
-/* Incarnations of earlier lives of shared memory are over (S5). */
+/*
+ * Incarnations of this server are over but for those that have a cursor: shared
+ * memory may have begun anew (S5), or a cursor may have ended without a worker.
+ */
 void
-idgen_tables_end_strangers(const pg_uuid_t *boot)
+idgen_tables_end_strangers(const pg_uuid_t *boot, const int64 *living, int count)
 {
-	Datum		values[1] = {UUIDPGetDatum(boot)};
+	Datum	   *datums = palloc((count + 1) * sizeof(Datum));
+	Datum		values[2];
 
+	for (int i = 0; i < count; i++)
+		datums[i] = Int64GetDatum(living[i]);
+	values[0] = UUIDPGetDatum(boot);
+	values[1] = int8_array(datums, count);
 	run(SQL_END_STRANGERS, values, NULL);
 }
 

@@ -200,7 +200,8 @@ extern void idgen_tables_reset_sums(const char *name);
 extern void idgen_tables_end_all(const char *name);
 extern void idgen_tables_end_incarnation(int64 incarnation);
 extern void idgen_tables_deactivate(int64 incarnation);
-extern void idgen_tables_end_strangers(const pg_uuid_t *boot);
+extern void idgen_tables_end_strangers(const pg_uuid_t *boot,
+									   const int64 *living, int count);
 extern void idgen_tables_retire(const char *name);
 extern int	idgen_tables_compact(const char *name, int32 worker, int64 now,
 								 int64 settled_s, int64 retention_s);

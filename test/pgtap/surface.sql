@@ -1,6 +1,6 @@
 -- Every SQL object: signature, volatility, parallel label, strictness, privileges, comment, owner.
 BEGIN;
-SELECT plan(39);
+SELECT plan(48);
 
 CREATE TEMP VIEW members AS
 SELECT d.classid, d.objid FROM pg_depend d
@@ -9,7 +9,9 @@ WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
 CREATE TEMP VIEW functions AS
 SELECT p.*, p.oid::regprocedure::text AS signature FROM members JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid;
 CREATE TEMP VIEW tables AS
-SELECT c.* FROM members JOIN pg_class c ON classid = 'pg_class'::regclass AND objid = c.oid WHERE c.relkind NOT IN ('i', 'c');
+SELECT c.* FROM members JOIN pg_class c ON classid = 'pg_class'::regclass AND objid = c.oid WHERE c.relkind NOT IN ('i', 'c', 'v');
+CREATE TEMP VIEW views AS
+SELECT c.* FROM members JOIN pg_class c ON classid = 'pg_class'::regclass AND objid = c.oid WHERE c.relkind = 'v';
 
 SELECT has_extension('idgen');
 SELECT is((SELECT extversion FROM pg_extension WHERE extname = 'idgen'), '1.0', 'version');
@@ -47,29 +49,50 @@ SELECT set_eq(
     'idgen_next_batch(count integer, namespace text DEFAULT ''default''::text) SETOF bigint',
     'idgen_next_json(namespace text DEFAULT ''default''::text) jsonb',
     'idgen_retire_namespace(name text) void',
-    'idgen_timestamp(id bigint, namespace text DEFAULT ''default''::text) timestamp with time zone'],
+    'idgen_stat_counters(OUT namespace text, OUT ids bigint, OUT batches bigint, OUT tick_waits bigint, OUT tick_wait_us bigint, OUT grant_waits bigint, OUT grant_wait_us bigint, '
+        || 'OUT lock_waits bigint, OUT lock_wait_us bigint, OUT exhaustions bigint, OUT spills bigint, OUT clock_behind bigint, OUT clock_behind_max_us bigint, OUT grants_missed bigint, '
+        || 'OUT grants bigint, OUT grant_latency_us bigint, OUT grant_latency_max_us bigint, OUT rejections bigint, OUT forks bigint, OUT fences bigint, OUT errors bigint, OUT last_error text, '
+        || 'OUT last_error_at timestamp with time zone, OUT stats_reset timestamp with time zone, OUT copied boolean) SETOF record',
+    'idgen_stat_cursors(OUT database oid, OUT namespace text, OUT uuid uuid, OUT worker integer, OUT incarnation bigint, OUT ids bigint, OUT last_tick timestamp with time zone, '
+        || 'OUT sequence_used bigint, OUT granted_until timestamp with time zone, OUT runway_ms bigint) SETOF record',
+    'idgen_stat_reset() void',
+    'idgen_stat_worker(OUT pid integer, OUT started timestamp with time zone, OUT last_round timestamp with time zone, OUT rounds bigint, OUT grants bigint, OUT requests_waiting integer, '
+        || 'OUT cursors_in_use integer, OUT cursors_free integer, OUT standby boolean, OUT fsync boolean, OUT clock_synchronised boolean, OUT clock_offset_us bigint, OUT clock_max_error_us bigint) SETOF record',
+    'idgen_timestamp(id bigint, namespace text DEFAULT ''default''::text) timestamp with time zone',
+    'idgen_trace(id bigint, namespace text DEFAULT ''default''::text, OUT grant_id bigint, OUT worker integer, OUT granted_from timestamp with time zone, OUT granted_until timestamp with time zone, '
+        || 'OUT granted_at timestamp with time zone, OUT incarnation bigint, OUT kind text, OUT role text, OUT address inet, OUT application text, OUT activated_at timestamp with time zone, OUT state text) SETOF record'],
     'functions, their arguments and results');
 
 SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE provolatile = 'v'$$,
     ARRAY['idgen_next', 'idgen_next_batch', 'idgen_next_json', 'idgen_create_namespace', 'idgen_retire_namespace', 'idgen_guard',
     'idgen_alter_namespace', 'idgen_allow', 'idgen_disallow', 'idgen_activate', 'idgen_acquire_grant', 'idgen_deactivate',
-    'idgen_end_incarnation', 'idgen_adopt_namespace', 'idgen_fence_namespace', 'idgen_confirm_clock'],
-    'what issues or changes is volatile');
+    'idgen_end_incarnation', 'idgen_adopt_namespace', 'idgen_fence_namespace', 'idgen_confirm_clock',
+    'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_worker', 'idgen_stat_reset'],
+    'what issues, changes or looks into shared memory is volatile');
 SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE provolatile = 's'$$,
-    ARRAY['idgen_decode', 'idgen_encode', 'idgen_timestamp', 'idgen_lower_bound', 'idgen_format'],
-    'what looks a format up by name is stable');
+    ARRAY['idgen_decode', 'idgen_encode', 'idgen_timestamp', 'idgen_lower_bound', 'idgen_format', 'idgen_trace'],
+    'what looks up by name is stable');
 SELECT is_empty($$SELECT signature FROM functions WHERE provolatile = 'i'$$, 'nothing is immutable');
 SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE proparallel <> 's'$$,
     ARRAY['idgen_create_namespace', 'idgen_retire_namespace', 'idgen_guard',
     'idgen_alter_namespace', 'idgen_allow', 'idgen_disallow', 'idgen_activate', 'idgen_acquire_grant', 'idgen_deactivate',
-    'idgen_end_incarnation', 'idgen_adopt_namespace', 'idgen_fence_namespace', 'idgen_confirm_clock'], 'issuing and decoding are parallel safe, changes are not');
-SELECT is_empty($$SELECT signature FROM functions WHERE proisstrict$$, 'none is strict: a NULL namespace is an error');
-SELECT is_empty($$SELECT signature FROM functions WHERE prosecdef$$, 'none runs with the rights of its owner');
-SELECT is_empty($$SELECT signature FROM functions p JOIN pg_language l ON l.oid = prolang WHERE lanname <> 'c'$$, 'all are in C');
+    'idgen_end_incarnation', 'idgen_adopt_namespace', 'idgen_fence_namespace', 'idgen_confirm_clock', 'idgen_stat_reset',
+    'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_worker'], 'issuing and decoding are parallel safe, changes are not');
+SELECT set_eq($$SELECT proname::text FROM functions WHERE proparallel = 'r'$$,
+    ARRAY['idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_worker'], 'statistics are read by the leader: one reading for all of a query');
+SELECT is_empty($$SELECT signature FROM functions WHERE proisstrict AND pronargs > 0$$, 'none with arguments is strict: a NULL namespace is an error');
+SELECT set_eq($$SELECT signature FROM functions WHERE prosecdef$$, ARRAY['idgen_trace(bigint,text)'], 'one runs with the rights of its owner');
+SELECT is((SELECT proconfig FROM functions WHERE proname = 'idgen_trace'), ARRAY['search_path=pg_catalog, pg_temp'], 'with its search path pinned');
+SELECT ok((SELECT prosqlbody IS NOT NULL AND lanname = 'sql' FROM functions p JOIN pg_language l ON l.oid = prolang WHERE proname = 'idgen_trace'),
+    'and a body that names nothing by text');
+SELECT is_empty($$SELECT signature FROM functions p JOIN pg_language l ON l.oid = prolang WHERE lanname <> 'c' AND proname <> 'idgen_trace'$$, 'all others are in C');
 SELECT set_eq($$SELECT proname::text FROM functions p WHERE NOT has_function_privilege('public', p.oid, 'EXECUTE')$$,
-    ARRAY['idgen_create_namespace', 'idgen_guard', 'idgen_confirm_clock'], 'what is revoked from PUBLIC');
-SELECT is_empty($$SELECT DISTINCT signature FROM functions, aclexplode(proacl) a WHERE a.grantee NOT IN (0, proowner)$$,
-    'nobody else was granted a function');
+    ARRAY['idgen_create_namespace', 'idgen_guard', 'idgen_confirm_clock', 'idgen_stat_reset', 'idgen_trace',
+    'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_worker'], 'what is revoked from PUBLIC');
+SELECT set_eq($$SELECT format('%s %s %s %s', proname, a.grantee::regrole, a.privilege_type, a.is_grantable)
+    FROM functions, aclexplode(proacl) a WHERE a.grantee NOT IN (0, proowner)$$,
+    ARRAY['idgen_trace pg_monitor EXECUTE f', 'idgen_stat_counters pg_monitor EXECUTE f', 'idgen_stat_cursors pg_monitor EXECUTE f',
+    'idgen_stat_worker pg_monitor EXECUTE f'], 'pg_monitor may look, and nobody else was granted a function');
 
 -- Tables.
 SELECT set_eq($$SELECT relname::text FROM tables$$,
@@ -80,6 +103,14 @@ SELECT set_eq($$SELECT relname::text FROM tables WHERE oid = ANY ((SELECT extcon
     ARRAY['idgen_namespace', 'idgen_floor', 'idgen_worker'], 'namespaces, floors and marks are dumped; identity, grants and incarnations are not');
 SELECT is((SELECT array_agg(DISTINCT x) FROM pg_extension, unnest(extcondition) x WHERE extname = 'idgen'), ARRAY[''], 'all of them');
 
+-- Views.
+SELECT set_eq($$SELECT relname::text FROM views$$, ARRAY['idgen_stat_namespace', 'idgen_stat_cursor', 'idgen_stat_authority'], 'views');
+SELECT set_eq($$SELECT format('%s %s %s %s', relname, a.grantee::regrole, a.privilege_type, a.is_grantable) FROM views, aclexplode(relacl) a WHERE a.grantee <> relowner$$,
+    ARRAY['idgen_stat_namespace pg_monitor SELECT f', 'idgen_stat_cursor pg_monitor SELECT f', 'idgen_stat_authority pg_monitor SELECT f'],
+    'pg_monitor reads them, PUBLIC does not');
+SELECT is_empty($$SELECT relname, column_name FROM views JOIN information_schema.columns ON table_schema = relnamespace::regnamespace::text AND table_name = relname
+    WHERE column_name ~ '(token|hash|conn|address|boot|uuid)'$$, 'no view has a column for what is secret');
+
 CREATE FUNCTION pg_temp.columns(t regclass) RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod) || CASE WHEN attnotnull THEN '!' ELSE '' END, ', ' ORDER BY attnum)
     FROM pg_attribute WHERE attrelid = t AND attnum > 0 AND NOT attisdropped $$;
@@ -88,7 +119,7 @@ SELECT is(pg_temp.columns('idgen_namespace'), 'name text!, kind text!, timestamp
     'last_worker integer!, durability text!, promotion text!, restricted boolean!, issuing boolean!, retired boolean!, owner text!, issue_roles text[]!, acquire_roles text[]!', 'idgen_namespace');
 SELECT is(pg_temp.columns('idgen_floor'), 'namespace text!, floor bigint!', 'idgen_floor');
 SELECT is(pg_temp.columns('idgen_worker'), 'namespace text!, worker integer!, high_water bigint!, incarnation bigint', 'idgen_worker');
-SELECT is(pg_temp.columns('idgen_authority'), 'namespace text!, uuid uuid!, split_modulus integer!, split_remainder integer!, '
+SELECT is(pg_temp.columns('idgen_authority'), 'namespace text!, uuid uuid!, format text!, split_modulus integer!, split_remainder integer!, '
     'system_identifier bigint!, database oid!, timeline bigint!, control_inode bigint!, control_birth bigint!, version_inode bigint!, '
     'version_birth bigint!, recorded_at timestamp with time zone!, last_clock bigint!, worker_count bigint!, mark_sum numeric!', 'idgen_authority');
 SELECT is(pg_temp.columns('idgen_incarnation'), 'incarnation bigint!, namespace text!, worker integer!, kind text!, boot uuid, role text!, '
@@ -104,6 +135,17 @@ SELECT col_is_pk('idgen_grant', ARRAY['namespace', 'worker', 'start_tick']);
 
 SELECT is(pg_temp.columns('idgen_acquired'), 'worker integer, incarnation bigint, grant_id bigint, start_ms bigint, end_ms_exclusive bigint, format text', 'what an external generator acquires');
 
+SELECT is(replace(pg_temp.columns('idgen_stat_namespace'), 'workers integer', 'workers bigint'), 'namespace text, state text, durability text, promotion text, restricted boolean, owner text, ids bigint, batches bigint, '
+    'tick_waits bigint, tick_wait_ms numeric, grant_waits bigint, grant_wait_ms numeric, lock_waits bigint, lock_wait_ms numeric, exhaustions bigint, spills bigint, '
+    'clock_behind bigint, clock_behind_max_ms numeric, grants_missed bigint, grants bigint, grant_latency_avg_ms numeric, grant_latency_max_ms numeric, '
+    'rejections bigint, forks bigint, fences bigint, fenced_until timestamp with time zone, errors bigint, last_error text, last_error_at timestamp with time zone, '
+    'workers bigint, workers_reserved bigint, workers_free bigint, field_ends timestamp with time zone, stats_reset timestamp with time zone', 'idgen_stat_namespace');
+SELECT is(pg_temp.columns('idgen_stat_cursor'), 'database name, namespace text, worker integer, incarnation bigint, ids bigint, last_tick timestamp with time zone, '
+    'sequence_used bigint, granted_until timestamp with time zone, runway_ms bigint', 'idgen_stat_cursor');
+SELECT is(pg_temp.columns('idgen_stat_authority'), 'pid integer, started timestamp with time zone, last_round timestamp with time zone, rounds bigint, grants bigint, '
+    'requests_waiting integer, cursors_in_use integer, cursors_free integer, standby boolean, fsync boolean, clock_synchronised boolean, clock_offset_us bigint, '
+    'clock_max_error_us bigint, grant_bytes bigint, incarnations_active bigint', 'idgen_stat_authority');
+
 -- Guards: on every table, always.
 SELECT is((SELECT count(*) FROM tables t JOIN pg_trigger g ON g.tgrelid = t.oid JOIN functions f ON f.oid = g.tgfoid
     WHERE f.proname = 'idgen_guard' AND g.tgenabled = 'A'), 12::bigint, 'two guards on each table fire always');
@@ -111,15 +153,17 @@ SELECT is((SELECT count(*) FROM tables t JOIN pg_trigger g ON g.tgrelid = t.oid 
 -- Everything has a comment and one owner.
 SELECT is_empty($$SELECT pg_describe_object(classid, objid, 0) FROM members
     WHERE classid IN ('pg_proc'::regclass, 'pg_class'::regclass, 'pg_type'::regclass) AND obj_description(objid, classid::regclass::name) IS NULL$$, 'every object has a comment');
-SELECT is_empty($$SELECT signature FROM functions WHERE obj_description(oid, 'pg_proc') !~ '^idgen: '$$, 'which says whose it is');
+SELECT is_empty($$SELECT signature FROM functions WHERE obj_description(oid, 'pg_proc') !~ '^idgen: '
+    UNION SELECT relname FROM views WHERE obj_description(oid, 'pg_class') !~ '^idgen: '$$, 'which says whose it is');
 SELECT ok(obj_description((SELECT oid FROM pg_extension WHERE extname = 'idgen'), 'pg_extension') IS NOT NULL, 'the extension too');
 SELECT is_empty($$SELECT signature FROM functions WHERE proowner <> (SELECT extowner FROM pg_extension WHERE extname = 'idgen')
-    UNION SELECT relname FROM tables WHERE relowner <> (SELECT extowner FROM pg_extension WHERE extname = 'idgen')$$, 'the owner of the extension owns all of it');
+    UNION SELECT relname FROM tables WHERE relowner <> (SELECT extowner FROM pg_extension WHERE extname = 'idgen')
+    UNION SELECT relname FROM views WHERE relowner <> (SELECT extowner FROM pg_extension WHERE extname = 'idgen')$$, 'the owner of the extension owns all of it');
 
 -- Settings.
 SELECT set_eq($$SELECT format('%s %s%s %s', name, boot_val, unit, context) FROM pg_settings WHERE name LIKE 'idgen.%'$$,
-    ARRAY['idgen.idle_timeout 60000ms sighup', 'idgen.max_batch 1000000 superuser', 'idgen.max_clock_error 5000ms sighup',
-    'idgen.max_cursors 1024 postmaster', 'idgen.max_workers_per_namespace 16 sighup', 'idgen.wait_timeout 5000ms user'],
+    ARRAY['idgen.grant_retention 604800s sighup', 'idgen.idle_timeout 60000ms sighup', 'idgen.max_batch 1000000 superuser', 'idgen.max_clock_error 5000ms sighup',
+    'idgen.max_cursors 1024 postmaster', 'idgen.max_workers_per_namespace 16 sighup', 'idgen.on_copied_authority refuse sighup', 'idgen.wait_timeout 5000ms user'],
     'settings, their defaults and levels');
 SELECT is_empty($$SELECT name FROM pg_settings WHERE name LIKE 'idgen.%' AND coalesce(short_desc, '') = ''$$, 'every setting is described');
 SELECT * FROM finish();

@@ -1,0 +1,192 @@
+# doc/sql_exporter.yml against a real server: each query runs for a role with pg_monitor, and each
+# column that a metric names is there and of the right kind.
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Idgen::Node;
+use Idgen::Session;
+
+# The form of the file is that of this reader: two lists, of lines "key: value" and of queries as
+# blocks. Anything else is an error.
+sub read_collector
+{
+	my ($name) = @_;
+	my (%collector, $list, $item, $block);
+
+	open my $file, '<', $name or die "could not read $name: $!";
+	while (my $line = <$file>)
+	{
+		chomp $line;
+		die "$name:$.: a tab\n" if $line =~ /\t/;
+		if (defined $block && $line =~ /^ {6}(.*)$/)
+		{
+			$item->{query} .= "$1\n";
+			next;
+		}
+		$block = undef;
+		next if $line =~ /^\s*(#.*)?$/;
+		if ($line =~ /^(metrics|queries):$/) { $list = $collector{$1} = []; }
+		elsif ($line =~ /^(collector_name|min_interval): (\S+)$/) { $collector{$1} = $2; }
+		elsif ($line =~ /^(?:  - |    )(\w+): (.*)$/ && $list)
+		{
+			my ($key, $value) = ($1, $2);
+			push @$list, $item = {} if $line =~ /^  - /;
+			die "$name:$.: \"$key\" twice\n" if exists $item->{$key};
+			if ($value eq '|') { ($block, $item->{$key}) = (1, ''); }
+			elsif ($value =~ /^\[(\w+(?:, \w+)*)\]$/) { $item->{$key} = [ split /, /, $1 ]; }
+			elsif ($value =~ /^'([^']*)'$/ || $value =~ /^(\w+)$/) { $item->{$key} = $1; }
+			else { die "$name:$.: what is \"$value\"?\n"; }
+		}
+		else { die "$name:$.: what is \"$line\"?\n"; }
+	}
+	return \%collector;
+}
+
+my $collector = read_collector("$ENV{IDGEN_TOP}/doc/sql_exporter.yml");
+is($collector->{collector_name}, 'idgen', 'the collector has its name');
+my @metrics = @{ $collector->{metrics} };
+my %queries = map { $_->{query_name} => $_->{query} } @{ $collector->{queries} };
+cmp_ok(scalar @metrics, '>', 20, scalar(@metrics) . ' metrics');
+is(scalar keys %queries, scalar @{ $collector->{queries} }, 'no query twice');
+
+my %names;
+foreach my $metric (@metrics)
+{
+	my $name = $metric->{metric_name};
+	my @wrong;
+	push @wrong, 'twice' if $names{$name}++;
+	push @wrong, 'no name for Prometheus' if $name !~ /^idgen_[a-z_]+$/;
+	push @wrong, 'unknown keys' if grep { !/^(metric_name|type|help|key_labels|value_label|values|query_ref)$/ } keys %$metric;
+	push @wrong, 'no help' if !$metric->{help};
+	push @wrong, 'of which type?' if ($metric->{type} // '') !~ /^(counter|gauge)$/;
+	push @wrong, 'a counter ends with _total, and nothing else does' if ($metric->{type} eq 'counter') != ($name =~ /_total$/ ? 1 : 0);
+	push @wrong, 'several values need a label' if @{ $metric->{values} } > 1 && !$metric->{value_label};
+	push @wrong, 'no such query' if !$queries{ $metric->{query_ref} };
+	is(join(', ', @wrong), '', $name);
+}
+is(join(' ', grep { my $name = $_; !grep { $_->{query_ref} eq $name } @metrics } sort keys %queries), '', 'every query is used');
+
+# Only the views.
+foreach my $name (sort keys %queries)
+{
+	my %used = map { $_ => 1 } $queries{$name} =~ /\b(?:FROM|JOIN)\s+(\w+)/g;
+	delete $used{$_} foreach qw(idgen_stat_namespace idgen_stat_cursor idgen_stat_authority last_error_at fenced_until field_ends);
+	is(join(' ', sort keys %used), '', "$name reads views of idgen alone");
+}
+
+# --- A server where something has happened: IDs, waits, an error, a fence, nothing at all.
+
+my $node = idgen_node('exporter', conf => "idgen.max_clock_error = '60s'\nidgen.idle_timeout = '10min'");
+my $super = Idgen::Session->new($node);
+$super->value(q{SELECT idgen_create_namespace('tiny', 41, 1, 1, promotion => 'fence')});
+$super->value(q{SELECT idgen_create_namespace('Fenced "ones"')});
+$super->value(q{SELECT idgen_create_namespace('decoding', 10, 2, 2, horizon => '1 s', issuing => false)});
+$super->value(q{SELECT idgen_create_namespace('wide', 60, 1, 1)});
+$super->value(q{SELECT count(*) FROM idgen_next_batch(100, 'tiny')});
+is($super->sqlstate(q{SET idgen.wait_timeout = 0; SELECT idgen_next_batch(100, 'tiny')}), 'IG003', 'an error');
+$super->value(q{RESET idgen.wait_timeout});
+$super->value(q{SELECT idgen_next('Fenced "ones"')});
+$super->value(q{SELECT idgen_fence_namespace('Fenced "ones"')});
+$super->value(q{SELECT idgen_next()});
+$super->value(q{CREATE ROLE exporter LOGIN IN ROLE pg_monitor});
+my $exporter = Idgen::Session->new($node, user => 'exporter');
+
+# The types of a query's columns.
+sub columns
+{
+	my ($session, $query) = @_;
+	my $result = $session->query("CREATE TEMP VIEW shown AS $query");
+	return { error => $result->{error} } if $result->{error};
+	my $rows = $session->query(q{SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'pg_temp.shown'::regclass AND attnum > 0})->{rows};
+	$session->query('DROP VIEW pg_temp.shown');
+	return { map { $_->[0] => $_->[1] } @$rows };
+}
+
+# What a scrape gives: { "metric{labels}" => value }.
+sub scrape
+{
+	my ($session) = @_;
+	my %samples;
+	foreach my $metric (@metrics)
+	{
+		my $list = join ', ', map { "\"$_\"" } @{ $metric->{key_labels} }, @{ $metric->{values} };
+		my $result = $session->query("SELECT $list FROM ($queries{ $metric->{query_ref} }) q");
+		die "$metric->{metric_name}: $result->{error}{M}\n" if $result->{error};
+		foreach my $row (@{ $result->{rows} })
+		{
+			my @labels = map { $_ // die "$metric->{metric_name}: a label is null\n" } splice @$row, 0, scalar @{ $metric->{key_labels} };
+			foreach my $value (@{ $metric->{values} })
+			{
+				my $key = join '|', $metric->{metric_name}, @labels, $value;
+				die "$key: twice\n" if exists $samples{$key};
+				$samples{$key} = shift @$row // die "$key: null\n";
+			}
+		}
+	}
+	return \%samples;
+}
+
+my %columns = map { $_ => columns($exporter, $queries{$_}) } keys %queries;
+foreach my $name (sort keys %queries)
+{
+	ok(!$columns{$name}{error}, "query $name runs for pg_monitor") or diag(explain($columns{$name}{error}));
+}
+foreach my $metric (@metrics)
+{
+	my $columns = $columns{ $metric->{query_ref} };
+	my @wrong = (
+		(map { "label $_ is " . ($columns->{$_} // 'missing') } grep { ($columns->{$_} // '') ne 'text' } @{ $metric->{key_labels} }),
+		(map { "value $_ is " . ($columns->{$_} // 'missing') } grep { ($columns->{$_} // '') ne 'double precision' } @{ $metric->{values} }));
+	is(join(', ', @wrong), '', "columns of $metric->{metric_name}");
+}
+
+# The exporter complains about columns that nobody asks for.
+foreach my $name (sort keys %queries)
+{
+	my %asked = map { $_ => 1 } map { (@{ $_->{key_labels} }, @{ $_->{values} }) } grep { $_->{query_ref} eq $name } @metrics;
+	is(join(' ', grep { !$asked{$_} } sort keys %{ $columns{$name} }), '', "each column of $name is used");
+}
+
+my $first = eval { scrape($exporter) };
+ok($first, 'a scrape: no value is null, no series comes twice') or diag($@);
+foreach my $metric (@metrics)
+{
+	my $is_there = grep { /^\Q$metric->{metric_name}\E\|/ } keys %$first;
+	# where the kernel tells nothing there are no rows
+	ok($is_there || $metric->{query_ref} eq 'idgen_clock', "$metric->{metric_name} has a sample");
+}
+is($first->{'idgen_ids_total|postgres|default|ids'}, 1, 'IDs');
+cmp_ok($first->{'idgen_waits_total|postgres|tiny|tick'}, '>', 0, 'waits');
+cmp_ok($first->{'idgen_fenced_seconds|postgres|Fenced "ones"|fenced_seconds'}, '>', 10, 'a fence');
+is($first->{'idgen_namespace_info|postgres|Fenced "ones"|fenced|local|split|one'}, 1, 'is a state');
+is($first->{'idgen_workers|postgres|tiny|total'}, 2, 'workers');
+is($first->{'idgen_authority_worker|postgres|worker'}, 1, 'the worker');
+is(scalar(grep { /^idgen_last_error_timestamp_seconds\|postgres\|tiny\|IG003\|/ } keys %$first), 1, 'the last error');
+cmp_ok($first->{'idgen_field_ends_timestamp_seconds|postgres|default|ends'}, '==', (1735689600000 + 2**41) / 1000, 'the end of the field');
+
+# --- Counters rise, for as long as nobody resets them.
+
+$super->value('SELECT count(*) FROM idgen_next_batch(1000)');
+my $second = scrape($exporter);
+my @fallen = grep { /^\w+_total\|/ && $second->{$_} < $first->{$_} } keys %$first;
+is(join(' ', @fallen), '', 'counters do not fall');
+is($second->{'idgen_ids_total|postgres|default|ids'}, 1001, 'and follow');
+
+# --- A database where nothing has been used, and a role that may not look.
+
+create_database($node, 'unused');
+my $unused = Idgen::Session->new($node, user => 'exporter', dbname => 'unused');
+my $samples = eval { scrape($unused) };
+ok($samples, 'a scrape where nothing was used') or diag($@);
+is($samples->{'idgen_ids_total|unused|default|ids'}, 0, 'says 0');
+is($samples->{'idgen_authority_worker|unused|worker'}, 0, 'and no worker');
+$super->value('CREATE ROLE anybody LOGIN');
+my $anybody = Idgen::Session->new($node, user => 'anybody');
+is(join(' ', map { $anybody->sqlstate($queries{$_}) } sort keys %queries), join(' ', ('42501') x keys %queries), 'nobody else reads them');
+
+$_->close foreach ($super, $exporter, $unused, $anybody);
+$node->stop;
+done_testing();
