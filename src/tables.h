@@ -10,6 +10,7 @@
 
 #include "postgres.h"
 
+#include "utils/relcache.h"
 #include "utils/uuid.h"
 
 #include "core/grant.h"
