@@ -44,7 +44,6 @@ begin_request(IdgenMail *mail, IdgenRequestKind kind, const char *name,
 {
 	IdgenNamespace *ns;
 
-	PreventCommandIfReadOnly(function);
 	PreventCommandDuringRecovery(function);
 	idgen_namespace_require_preloaded(name, (int) strlen(name));
 	ns = idgen_namespace_get(name, (int) strlen(name));
@@ -261,7 +260,6 @@ static void
 begin_incarnation_request(IdgenMail *mail, IdgenRequestKind kind,
 						  int64 incarnation, const char *function)
 {
-	PreventCommandIfReadOnly(function);
 	PreventCommandDuringRecovery(function);
 	if (idgen_shared == NULL)
 		ereport(ERROR,

@@ -1,0 +1,426 @@
+# Who may do what, and what a hostile role can do about it: nothing.
+#
+# app has INSERT on a table and nothing else, generator may acquire, owner owns a namespace, hostile
+# is an ordinary role that may create objects, and is later given some of idgen's tables as well.
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use lib "$ENV{IDGEN_TOP}/test/generator";
+use Generator;
+use Idgen::Node;
+use Idgen::Session;
+
+# Failing statements are logged as by default, and with all there is to say.
+my $node = idgen_node('privileges', conf => "idgen.idle_timeout = '10min'\nlog_min_error_statement = error
+log_error_verbosity = verbose\nidgen.wait_timeout = '2s'\nidgen.max_clock_error = '100ms'");
+my @tables = map { "idgen_$_" } qw(namespace floor worker authority incarnation grant);
+$node->safe_psql('postgres', q{
+	CREATE ROLE app LOGIN; CREATE ROLE generator LOGIN; CREATE ROLE owner LOGIN; CREATE ROLE hostile LOGIN CREATEDB;
+	CREATE ROLE staff; CREATE ROLE heir LOGIN;
+	GRANT CREATE ON SCHEMA public TO hostile; GRANT CREATE, TEMPORARY ON DATABASE postgres TO hostile;
+	CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT idgen_next('orders'), a int);
+	CREATE TABLE plain (id bigint PRIMARY KEY DEFAULT idgen_next(), a int);
+	GRANT INSERT ON orders, plain TO app;
+	SELECT idgen_create_namespace('orders', grant_interval => '200 ms', horizon => '2 s');
+	SELECT idgen_create_namespace('fleet', grant_interval => '200 ms', horizon => '2 s', promotion => 'fence', worker_bits => 6);
+	SELECT idgen_alter_namespace('orders', owner => 'owner'); SELECT idgen_alter_namespace('fleet', owner => 'owner')});
+my $super = Idgen::Session->new($node);
+my %as = map { $_ => Idgen::Session->new($node, user => $_) } qw(app generator owner hostile heir);
+
+sub state_is
+{
+	my ($role, $sql, $expected, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $result = (ref $role ? $role : $as{$role})->query($sql);
+	return is(Idgen::Session::state_of($result), $expected, $name // (($expected ? 'refused: ' : 'done: ') . (ref $role ? '' : "$role, ") . substr($sql, 0, 90)))
+	  || diag(explain($result->{error}));
+}
+
+# --- What each may do.
+
+state_is('app', 'INSERT INTO orders (a) VALUES (1)', '', 'app inserts through the default, with INSERT on the table alone');
+state_is('app', 'INSERT INTO plain (a) VALUES (1)', '', 'also in the namespace default');
+state_is('app', "SELECT idgen_decode(idgen_lower_bound(now(), 'orders'), 'orders')", '', 'and decodes');
+foreach my $role (qw(app generator hostile))
+{
+	state_is($role, "SELECT idgen_activate('orders')", '42501');
+	state_is($role, 'SELECT idgen_activate()', '42501');
+	state_is($role, $_, '42501') foreach (
+		"SELECT idgen_fence_namespace('orders')", "SELECT idgen_fence_namespace('orders', 9000000000000000000)",
+		"SELECT idgen_adopt_namespace('orders')", "SELECT idgen_adopt_namespace('orders', NULL, 0, 1)",
+		"SELECT idgen_retire_namespace('orders')", "SELECT idgen_alter_namespace('orders', run_ahead => '1 s')",
+		"SELECT idgen_alter_namespace('orders', grant_interval => '2 s')", "SELECT idgen_alter_namespace('orders', restricted => true)",
+		"SELECT idgen_alter_namespace('orders', owner => '$role')", "SELECT idgen_allow('orders', '$role', 'acquire')",
+		"SELECT idgen_disallow('orders', 'app', 'issue')", "SELECT idgen_create_namespace('mine')", 'SELECT idgen_confirm_clock()',
+		'SELECT idgen_end_incarnation(1)', 'SELECT idgen_guard()', "SET idgen.max_batch = 5");
+}
+state_is('owner', "SELECT idgen_activate('orders')", '', 'the owner may acquire');
+state_is('owner', "SELECT idgen_alter_namespace('orders', grant_interval => '100 ms')", '', 'and change the policy');
+state_is('owner', "SELECT idgen_alter_namespace('default', grant_interval => '100 ms')", '42501', 'but not of another namespace');
+state_is('owner', "SELECT idgen_retire_namespace('default')", '42501', 'nor retire it');
+
+# --- Allow and disallow; open sessions see it at their next statement.
+
+state_is('owner', "SELECT idgen_allow('fleet', 'generator', 'acquire')", '', 'the owner allows generator to acquire');
+my $held = Generator::activate($as{generator}, 'fleet');
+state_is('owner', "SELECT idgen_disallow('fleet', 'generator', 'acquire')", '', 'and disallows it again');
+state_is('generator', "SELECT idgen_activate('fleet')", '42501', 'which an open session sees at its next statement');
+state_is('owner', "SELECT idgen_allow('fleet', 'generator', 'acquire')", '', 'allowed') foreach (1 .. 2);
+state_is('owner', "SELECT idgen_disallow('fleet', 'generator', 'acquire')", '', 'allowed twice is taken back once');
+state_is('generator', "SELECT idgen_activate('fleet')", '42501', 'it is idempotent');
+state_is('owner', "SELECT idgen_disallow('fleet', 'generator', 'acquire')", '', 'and so is taking back');
+state_is('owner', "SELECT idgen_allow('fleet', 'staff', 'acquire')", '', 'a group may acquire');
+state_is('generator', "SELECT idgen_activate('fleet')", '42501', 'who is no member may not');
+state_is($super, 'GRANT staff TO generator', '', 'who becomes one');
+state_is('generator', "SELECT idgen_activate('fleet')", '', 'may, at the next statement');
+state_is($super, 'REVOKE staff FROM generator', '', 'until the membership is revoked');
+state_is('generator', "SELECT idgen_activate('fleet')", '42501', 'which is seen at the next statement');
+state_is('owner', "SELECT idgen_allow('fleet', 'generator', '$_')", '22023') foreach ('ISSUE', '', 'all', 'owner');
+state_is('owner', "SELECT idgen_allow('fleet', '\"nobody there\"', 'issue')", '42704', 'to a role that does not exist');
+state_is('owner', "SELECT idgen_allow('nowhere', 'generator', 'issue')", '42704', 'in a namespace that does not exist');
+state_is('owner', "SELECT idgen_allow($_)", '22004')
+  foreach ("NULL, 'generator', 'issue'", "'fleet', NULL, 'issue'", "'fleet', 'generator', NULL");
+state_is('owner', "SELECT idgen_allow('fleet', 'generator', 'acquire')", '', 'generator may acquire');
+
+state_is('app', 'INSERT INTO orders (a) VALUES (2)', '', 'everybody issues from a namespace that is not restricted');
+state_is('owner', "SELECT idgen_alter_namespace('orders', restricted => true)", '', 'it is restricted');
+state_is('app', 'INSERT INTO orders (a) VALUES (3)', '42501', 'then who was not allowed to does not, at the next statement');
+state_is('app', "SELECT $_", '42501') foreach ("idgen_next('orders')", "idgen_next_batch(1, 'orders')", "idgen_next_json('orders')");
+state_is('app', "SELECT idgen_decode(idgen_lower_bound(now(), 'orders'), 'orders')", '', 'decoding goes on');
+state_is('owner', "SELECT idgen_next('orders')", '', 'the owner issues');
+state_is($super, "SELECT idgen_next('orders')", '', 'and a superuser');
+state_is('generator', "SELECT idgen_next('orders')", '42501', 'acquiring elsewhere is not issuing here');
+state_is('owner', "SELECT idgen_allow('orders', 'app', 'issue')", '', 'app is allowed');
+state_is('app', 'INSERT INTO orders (a) VALUES (4)', '', 'and inserts, at the next statement');
+state_is('app', "SELECT idgen_activate('orders')", '42501', 'which does not let it acquire');
+state_is('owner', "SELECT idgen_disallow('orders', 'app', 'issue')", '', 'disallowed');
+state_is('app', 'INSERT INTO orders (a) VALUES (5)', '42501', 'it does not');
+state_is('owner', "SELECT idgen_allow('orders', 'staff', 'issue')", '', 'its group is allowed');
+state_is($super, 'GRANT staff TO app', '', 'member');
+state_is('app', 'INSERT INTO orders (a) VALUES (6)', '', 'members insert');
+state_is($super, 'REVOKE staff FROM app', '', 'member no more');
+state_is('app', 'INSERT INTO orders (a) VALUES (7)', '42501', 'who is one no more does not');
+# SET ROLE and SECURITY DEFINER: the current user counts.
+state_is($super, "SET ROLE app; SELECT idgen_next('orders')", '42501', 'the current user counts');
+$super->query('RESET ROLE');
+state_is($super, q{CREATE FUNCTION lent() RETURNS bigint SECURITY DEFINER SET search_path = public LANGUAGE sql AS $$ SELECT idgen_next('orders') $$;
+	ALTER FUNCTION lent() OWNER TO owner}, '', 'a function of the owner');
+state_is('app', 'SELECT lent()', '', 'lends its privilege');
+state_is('app', "SELECT idgen_next('orders')", '42501', 'and only within');
+
+# Transactional: what is not committed reaches nobody.
+state_is('owner', "BEGIN; SELECT idgen_allow('orders', 'app', 'issue'); SELECT idgen_alter_namespace('orders', restricted => false)", '', 'changed, not committed');
+state_is('app', "SELECT idgen_next('orders')", '42501', 'reaches nobody else');
+state_is('owner', 'ROLLBACK', '', 'rolled back');
+state_is('app', "SELECT idgen_next('orders')", '42501', 'leaves nothing');
+state_is('owner', "BEGIN; SELECT idgen_allow('orders', 'app', 'issue'); COMMIT", '', 'committed');
+state_is('app', "SELECT idgen_next('orders')", '', 'it does');
+
+# The owner.
+state_is('owner', "SELECT idgen_alter_namespace('orders', owner => 'heir')", '42501', 'an owner gives it only to a role it is a member of');
+state_is($super, 'GRANT heir TO owner', '', 'member');
+state_is('owner', "SELECT idgen_alter_namespace('orders', owner => 'heir')", '', 'then it does');
+state_is('heir', "SELECT idgen_alter_namespace('orders', restricted => true)", '', 'the new one owns it');
+state_is('owner', "SELECT idgen_alter_namespace('orders', restricted => true)", '', 'and who is a member');
+state_is($super, 'REVOKE heir FROM owner', '', 'member no more');
+state_is('owner', "SELECT idgen_alter_namespace('orders', restricted => false)", '42501', 'then no more');
+state_is('owner', "SELECT idgen_next('orders')", '42501', 'nor does it issue from what is restricted');
+state_is('heir', "SELECT idgen_alter_namespace('orders', restricted => false)", '', 'open to all again');
+state_is($super, "SELECT idgen_alter_namespace('orders', owner => 'owner')", '', 'a superuser gives it back');
+
+# --- Reading secrets.
+
+$held = Generator::next_grant($as{generator}, $held);
+state_is($super, "CREATE ROLE watcher LOGIN; GRANT pg_monitor, pg_read_all_stats TO watcher", '', 'who watches');
+my $watcher = Idgen::Session->new($node, user => 'watcher');
+foreach my $role (qw(app generator owner hostile))
+{
+	state_is($role, "SELECT * FROM $_", '42501') foreach @tables;
+	state_is($role, 'COPY (SELECT token_hash FROM idgen_incarnation) TO STDOUT', '42501');
+}
+$super->query('ANALYZE idgen_incarnation');
+is($as{hostile}->value("SELECT count(*) FROM pg_stats WHERE tablename LIKE 'idgen%'"), 0, 'statistics tell nothing either');
+is($super->value("SELECT count(*) FROM idgen_incarnation WHERE token_hash IS NOT NULL AND length(token_hash) <> 32"), 0, 'what is stored is a hash');
+is($super->value("SELECT count(*) FROM idgen_incarnation i WHERE i::text LIKE '%$held->{token}%'"), 0, 'and not the token');
+my @views = $super->column("SELECT c.oid::regclass FROM pg_class c JOIN pg_depend d ON d.objid = c.oid AND d.deptype = 'e'
+	JOIN pg_extension e ON e.oid = d.refobjid WHERE extname = 'idgen' AND relkind = 'v'");
+my $hash = $super->value("SELECT encode(token_hash, 'hex') FROM idgen_incarnation WHERE incarnation = $held->{incarnation}");
+foreach my $view (@views)
+{
+	my $result = $watcher->query("SELECT v::text FROM $view v");
+	is(Idgen::Session::state_of($result), '', "pg_monitor reads $view");
+	unlike(join("\n", map { $_->[0] // '' } @{ $result->{rows} }), qr/$held->{token}|$hash/, 'which shows no secret');
+	state_is('hostile', "SELECT * FROM $view", '42501');
+}
+
+# --- Taking another's grant: all is known but the token.
+
+$super->query("SELECT idgen_allow('fleet', 'hostile', 'acquire')");
+foreach my $token ('', '0' x 32, $hash, substr($held->{token}, 0, 31))
+{
+	is(Idgen::Session::state_of(Generator::acquire($as{hostile}, $held, token => $token)), 'IG008', 'a grant of another is not had by a guess');
+}
+is(Idgen::Session::state_of(Generator::acquire($as{hostile}, $held)), 'IG008', 'nor with a stolen token, as another role');
+state_is('hostile', "SELECT idgen_end_incarnation($held->{incarnation})", '42501', 'nor is it ended');
+$held = Generator::next_grant($as{generator}, $held);
+ok($held->{grant_id}, 'its holder noticed nothing');
+
+# --- Pushing time forward, exhausting workers: within what it may acquire.
+
+my ($far, @hoard, %refusals) = (0);
+foreach (1 .. 200)
+{
+	my $result = $as{hostile}->query("SELECT * FROM idgen_activate('fleet')");
+	$refusals{ Idgen::Session::state_of($result) }++;
+	last if keys %refusals > 1;
+	my %grant;
+	@grant{qw(worker incarnation grant_id start_ms end_ms_exclusive format token)} = @{ $result->{rows}[0] };
+	push @hoard, { %grant, namespace => 'fleet' };
+}
+is(join(' ', sort grep { $_ } keys %refusals), 'IG003', 'one that hoards workers is stopped');
+cmp_ok(scalar @hoard, '<=', 32, 'after ' . @hoard . ' of 64');
+foreach my $greedy (@hoard[ 0 .. 2 ])
+{
+	my ($result, $last);
+	for (1 .. 50)
+	{
+		$result = Generator::acquire($as{hostile}, $greedy, length => "'2 s'");
+		last if $result->{error};
+		$greedy = { %$greedy, %{ $last = Generator::granted($result) } };
+	}
+	is(Idgen::Session::state_of($result), 'IG001', 'and nothing is granted beyond the horizon');
+}
+cmp_ok($super->value(q{SELECT max(high_water) - (extract(epoch FROM clock_timestamp() - '2025-01-01 00:00:00+00') * 1000)::bigint
+	FROM idgen_worker WHERE namespace = 'fleet'}), '<=', 2000, 'no mark is beyond it');
+state_is('app', "SELECT idgen_next('fleet')", '', 'the server issues all the same');
+ok(Generator::activate($as{generator}, 'fleet'), 'and another role activates');
+$super->query("SELECT idgen_disallow('fleet', 'hostile', 'acquire')");
+
+# --- Lowering a mark, without and with the tables.
+
+my @changes = (
+	"UPDATE idgen_worker SET high_water = 0", "DELETE FROM idgen_worker", "TRUNCATE idgen_worker", "UPDATE idgen_floor SET floor = 0",
+	"DELETE FROM idgen_floor", "DELETE FROM idgen_grant", "UPDATE idgen_authority SET mark_sum = 0", "DELETE FROM idgen_authority",
+	"UPDATE idgen_namespace SET owner = 'hostile'", "UPDATE idgen_incarnation SET role = 'hostile'", "UPDATE idgen_incarnation SET token_hash = ''",
+	"INSERT INTO idgen_incarnation SELECT * FROM idgen_incarnation", "INSERT INTO idgen_grant SELECT * FROM idgen_grant");
+state_is('hostile', $_, '42501') foreach (@changes, 'BEGIN; LOCK TABLE idgen_worker', 'ROLLBACK; ALTER TABLE idgen_worker SET UNLOGGED',
+	'ALTER TABLE idgen_worker DISABLE TRIGGER ALL', 'DROP TABLE idgen_worker', 'DROP EXTENSION idgen', 'ALTER EXTENSION idgen DROP TABLE idgen_worker',
+	"SET session_replication_role = replica", 'CREATE TRIGGER t BEFORE INSERT ON idgen_worker EXECUTE FUNCTION suppress_redundant_updates_trigger()',
+	'CREATE RULE r AS ON INSERT TO idgen_worker DO INSTEAD NOTHING', 'CREATE INDEX ON idgen_worker (worker)',
+	'CREATE OR REPLACE FUNCTION idgen_guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN new; END $$');
+state_is($super, $_, '55000') foreach grep { !/INSERT/ } @changes;
+
+# --- Shadowing names.
+
+# Whatever the names of idgen's own statements could be taken for; each says who ran it.
+my $evil = q{RAISE LOG 'evil ran as % superuser %', current_user, (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user);};
+state_is('hostile', qq{CREATE SCHEMA trap; GRANT USAGE ON SCHEMA trap TO PUBLIC;
+	CREATE FUNCTION trap.note() RETURNS void LANGUAGE plpgsql AS \$\$ BEGIN $evil END \$\$;
+	CREATE FUNCTION trap.same(bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS \$\$ BEGIN $evil RETURN false; END \$\$;
+	CREATE FUNCTION trap.same(text, text) RETURNS boolean LANGUAGE plpgsql AS \$\$ BEGIN $evil RETURN false; END \$\$;
+	CREATE FUNCTION trap.plus(bigint, bigint) RETURNS bigint LANGUAGE plpgsql AS \$\$ BEGIN $evil RETURN 0; END \$\$;
+	CREATE OPERATOR trap.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = trap.same);
+	CREATE OPERATOR trap.< (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = trap.same);
+	CREATE OPERATOR trap.= (LEFTARG = text, RIGHTARG = text, FUNCTION = trap.same);
+	CREATE OPERATOR trap.+ (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = trap.plus);
+	CREATE FUNCTION trap.now() RETURNS timestamptz LANGUAGE plpgsql AS \$\$ BEGIN $evil RETURN '-infinity'; END \$\$;
+	CREATE FUNCTION trap.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS \$\$ BEGIN $evil RETURN '-infinity'; END \$\$;
+	CREATE FUNCTION trap.array_append(text[], text) RETURNS text[] LANGUAGE plpgsql AS \$\$ BEGIN $evil RETURN '{hostile}'; END \$\$;
+	CREATE FUNCTION trap.array_remove(text[], text) RETURNS text[] LANGUAGE plpgsql AS \$\$ BEGIN $evil RETURN '{hostile}'; END \$\$;
+	CREATE FUNCTION trap.idgen_guard() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN $evil RETURN new; END \$\$;
+	CREATE DOMAIN trap.bigint AS text; CREATE DOMAIN trap.uuid AS text}, '', 'a schema of traps');
+state_is('hostile', "CREATE TABLE trap.$_ (namespace text, name text, worker int, high_water bigint, floor bigint)", '', "a trap named $_") foreach @tables;
+my $trapped = '-c search_path=trap,public,pg_catalog';
+foreach my $role ('postgres', 'owner')
+{
+	my $victim = Idgen::Session->new($node, $role eq 'postgres' ? () : (user => $role), options => $trapped);
+	$victim->query("CREATE TEMP TABLE $_ (namespace text, name text, worker int, high_water bigint, floor bigint)") foreach @tables;
+	my $position = log_position($node);
+	state_is($victim, $_, '', "$role, in front of traps: $_") foreach (
+		"SELECT public.idgen_next('orders')", "SELECT public.idgen_alter_namespace('orders', grant_interval => '150 ms')",
+		"SELECT public.idgen_allow('orders', 'app', 'issue')", "SELECT public.idgen_disallow('orders', 'app', 'issue')",
+		"SELECT public.idgen_activate('orders')", "SELECT public.idgen_fence_namespace('fleet')",
+		$role eq 'postgres' ? "SELECT public.idgen_create_namespace('trapped')" : ());
+	unlike(log_since($node, $position), qr/evil ran/, 'none of them was sprung');
+	$victim->close;
+}
+is($super->value("SELECT issue_roles::text || acquire_roles::text FROM idgen_namespace WHERE name = 'orders'"), '{staff}{}', 'and the change was the one asked for');
+
+# The worker's own settings: a role's and a database's search_path do not reach it.
+state_is($super, "ALTER DATABASE postgres SET search_path = trap, public, pg_catalog; ALTER ROLE ALL SET search_path = trap, public, pg_catalog", '', 'for all');
+$super->query(q{SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE backend_type = 'idgen authority'});
+my $position = log_position($node);
+ok(Generator::activate($as{generator}, 'fleet'), 'a new worker grants') if wait_until(sub { $as{app}->sqlstate("SELECT public.idgen_next('fleet')") eq '' }, 30);
+unlike(log_since($node, $position), qr/evil ran/, 'undisturbed');
+state_is($super, 'ALTER DATABASE postgres RESET search_path; ALTER ROLE ALL RESET search_path', '', 'reset');
+
+# --- Tables given to hostile: what it attaches never runs with more rights than its own.
+
+state_is('hostile', qq{CREATE FUNCTION trap.fire() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN $evil
+		BEGIN EXECUTE 'ALTER ROLE hostile SUPERUSER'; EXCEPTION WHEN OTHERS THEN NULL; END;
+		IF TG_OP = 'DELETE' THEN RETURN old; END IF; RETURN new; END \$\$;
+	CREATE FUNCTION trap.look(anyelement) RETURNS int IMMUTABLE LANGUAGE plpgsql AS \$\$ BEGIN $evil
+		BEGIN EXECUTE 'ALTER ROLE hostile SUPERUSER'; EXCEPTION WHEN OTHERS THEN NULL; END; RETURN 1; END \$\$}, '', 'functions to attach');
+
+# Attach a thing, let everybody work, detach it. The last column of a table stands for all.
+my %attached = (
+	'a trigger' => [ 'CREATE TRIGGER evil1 BEFORE INSERT OR UPDATE OR DELETE ON TABLE FOR EACH ROW EXECUTE FUNCTION trap.fire(); ALTER TABLE TABLE ENABLE ALWAYS TRIGGER evil1',
+		'DROP TRIGGER evil1 ON TABLE' ],
+	'a statement trigger' => [ 'CREATE TRIGGER evil2 AFTER INSERT OR UPDATE OR DELETE ON TABLE EXECUTE FUNCTION trap.fire(); ALTER TABLE TABLE ENABLE ALWAYS TRIGGER evil2',
+		'DROP TRIGGER evil2 ON TABLE' ],
+	'a rule' => [ 'CREATE RULE evil3 AS ON UPDATE TO TABLE DO ALSO SELECT trap.note()', 'DROP RULE evil3 ON TABLE' ],
+	'a check' => [ 'ALTER TABLE TABLE ADD CONSTRAINT evil4 CHECK (trap.look(1) = 1) NOT VALID', 'ALTER TABLE TABLE DROP CONSTRAINT evil4' ],
+	'an index expression' => [ 'CREATE INDEX evil5 ON TABLE (trap.look(1))', 'DROP INDEX evil5' ],
+	'an index predicate' => [ 'CREATE INDEX evil6 ON TABLE ((1)) WHERE trap.look(1) = 1', 'DROP INDEX evil6' ],
+	'a policy' => [ 'CREATE POLICY evil7 ON TABLE USING (trap.look(1) = 1); ALTER TABLE TABLE ENABLE ROW LEVEL SECURITY; ALTER TABLE TABLE FORCE ROW LEVEL SECURITY',
+		'ALTER TABLE TABLE DISABLE ROW LEVEL SECURITY; ALTER TABLE TABLE NO FORCE ROW LEVEL SECURITY; DROP POLICY evil7 ON TABLE' ],
+	'a child' => [ 'CREATE TABLE evil8 () INHERITS (TABLE); CREATE TRIGGER evil8 BEFORE INSERT OR UPDATE ON evil8 FOR EACH ROW EXECUTE FUNCTION trap.fire()', 'DROP TABLE evil8' ],
+	'a column with a domain and a default' => [ 'CREATE DOMAIN trap.checked AS int CHECK (trap.look(VALUE) = 1); ALTER TABLE TABLE ADD COLUMN evil0 trap.checked DEFAULT trap.look(random()::text)',
+		'ALTER TABLE TABLE DROP COLUMN evil0; DROP DOMAIN trap.checked' ],
+	'statistics' => [ 'CREATE STATISTICS evil9 ON (trap.look(1)), (trap.look(2)) FROM TABLE', 'DROP STATISTICS evil9' ],
+);
+
+# A type of its own, with casts, in place of a column's; of idgen_worker alone.
+my $cast = 'a cast';
+my %casting = ($cast => [
+	"CREATE TYPE trap.number AS (x bigint); CREATE FUNCTION trap.pack(bigint) RETURNS trap.number LANGUAGE plpgsql AS \$\$ BEGIN $evil RETURN row(\$1); END \$\$;
+	CREATE FUNCTION trap.unpack(trap.number) RETURNS bigint LANGUAGE plpgsql AS \$\$ BEGIN $evil RETURN (\$1).x; END \$\$;
+	CREATE CAST (bigint AS trap.number) WITH FUNCTION trap.pack(bigint) AS IMPLICIT; CREATE CAST (trap.number AS bigint) WITH FUNCTION trap.unpack(trap.number) AS IMPLICIT;
+	ALTER TABLE idgen_worker ALTER COLUMN incarnation TYPE trap.number USING row(incarnation)::trap.number",
+	'ALTER TABLE idgen_worker ALTER COLUMN incarnation TYPE bigint USING (incarnation).x; DROP TYPE trap.number CASCADE' ]);
+
+# What makes idgen touch its tables, by whom, all at once; and rows that hostile, as a table's owner,
+# inserts as a restore would. While a table is not as it was made, most of it waits and is refused.
+sub everybody_works
+{
+	my (@given) = @_;
+	my %asked = (
+		app => ["SELECT idgen_next('orders')"],
+		heir => ["SELECT idgen_next('fleet')"],
+		generator => [ Generator::acquire_sql($held) ],
+		owner => [ "SELECT * FROM idgen_activate('fleet')", "SELECT idgen_alter_namespace('orders', grant_interval => '120 ms')",
+			"SELECT idgen_allow('orders', 'app', 'issue')", "SELECT idgen_disallow('orders', 'app', 'issue')" ],
+		hostile => [ grep { my $sql = $_; grep { $sql =~ /INTO $_ / } @given } (
+			"INSERT INTO idgen_floor VALUES ('bait', 5)", "INSERT INTO idgen_floor VALUES ('bait', 1 + (SELECT max(floor) FROM idgen_floor))",
+			"INSERT INTO idgen_worker VALUES ('bait', 3, 7, NULL)", "INSERT INTO idgen_worker VALUES ('bait', 3, 1 + (SELECT max(high_water) FROM idgen_worker), NULL)",
+			"INSERT INTO idgen_namespace SELECT * FROM idgen_namespace WHERE name = 'bait'") ]);
+	while (my @roles = grep { @{ $asked{$_} } } sort keys %asked)
+	{
+		$as{$_}->send(shift @{ $asked{$_} }) foreach @roles;
+		$as{$_}->wait // die "no answer to $_" foreach @roles;
+	}
+	return;
+}
+
+sub attach
+{
+	my ($what, $which, $table) = @_;
+	my $sql = ($attached{$what} // $casting{$what})->[$which] =~ s/\bTABLE TABLE\b/TABLE $table/gr =~ s/\b(ON|TO|FROM) TABLE\b/$1 $table/gr =~ s/\(TABLE\)/($table)/gr;
+	return $as{hostile}->query($sql);
+}
+
+# For tables given away: attach some things, see who is caught, detach them.
+sub attack
+{
+	my ($name, $given, $table, @things) = @_;
+	my $from = log_position($node);
+	my @failed = grep { attach($_, 0, $table)->{error} } @things;
+	is("@failed", '', "$name: attached") or diag($as{hostile}{last_error}{M});
+	everybody_works(@$given);
+	my @ran = log_since($node, $from) =~ /evil ran as (\S+ superuser \S)/g;
+	is(join(' ', grep { $_ ne 'hostile superuser f' } @ran), '', 'it runs as nobody but hostile');
+	is($super->value("SELECT rolsuper FROM pg_roles WHERE rolname = 'hostile'"), 'f', 'hostile has won nothing');
+	attach($_, 1, $table) foreach @things;
+	return;
+}
+
+$_->query("SET idgen.wait_timeout = '50ms'") foreach values %as;
+$super->query("SELECT idgen_create_namespace('bait')");
+# All tables, one thing at a time; then one table, and all that can be attached to it.
+my @rounds = ((map { [ $_, \@tables, 'idgen_worker', $_ ] } sort(keys(%attached), $cast)),
+	map { [ "$_ alone", [$_], $_, sort keys %attached ] } @tables);
+foreach my $round (@rounds)
+{
+	my ($name, $given, $table, @things) = @$round;
+	my $mark = $super->value("SELECT sum(high_water) FROM idgen_worker");
+	$super->query("ALTER TABLE $_ OWNER TO hostile") foreach @$given;
+	attack($name, $given, $table, @things);
+	# As their owner it can take the tables out of service, but not lower what they say.
+	foreach my $change ('UPDATE idgen_worker SET high_water = 0', 'DELETE FROM idgen_worker', 'UPDATE idgen_floor SET floor = 0', 'TRUNCATE idgen_grant')
+	{
+		my ($changed) = $change =~ /(idgen_\w+)/;
+		state_is('hostile', $change, '55000', "the guards refuse: $change") if grep { $_ eq $changed } @$given;
+	}
+	cmp_ok($super->value("SELECT sum(high_water) FROM idgen_worker"), '>=', $mark, 'marks stay');
+	$super->query("ALTER TABLE $_ OWNER TO CURRENT_USER") foreach @tables;
+	ok(wait_until(sub { $as{app}->sqlstate("SELECT idgen_next('orders')") eq '' }, 30), 'and when all is undone, IDs are issued');
+}
+
+# The guard's own function, given as well.
+$super->query("ALTER FUNCTION idgen_guard() OWNER TO hostile");
+$position = log_position($node);
+state_is('hostile', qq{CREATE OR REPLACE FUNCTION idgen_guard() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN $evil RETURN new; END \$\$}, '', 'hostile replaces the guard');
+my $result = $as{app}->query("SELECT idgen_next_batch(100000, 'fleet')");
+everybody_works();
+unlike(log_since($node, $position), qr/evil ran/, 'it is never called');
+ok(wait_until(sub { $as{app}->sqlstate("SELECT idgen_next_batch(100000, 'fleet')") eq 'IG005' }, 30), 'nothing is granted under a guard that is none');
+state_is($super, q{CREATE OR REPLACE FUNCTION idgen_guard() RETURNS trigger LANGUAGE c AS '$libdir/idgen', 'idgen_guard'; ALTER FUNCTION idgen_guard() OWNER TO CURRENT_USER}, '', 'put back');
+ok(wait_until(sub { $as{app}->sqlstate("SELECT idgen_next('fleet')") eq '' }, 30), 'it issues');
+
+# --- The worker of another's database.
+
+state_is($super, 'CREATE DATABASE theirs OWNER owner', '', 'a database');
+my $theirs = Idgen::Session->new($node, dbname => 'theirs');
+state_is($theirs, 'CREATE EXTENSION idgen', '', 'with idgen');
+state_is($theirs, 'SELECT idgen_next()', '', 'in use');
+my $worker = worker_in($node, 'theirs');
+my $oid = $super->value("SELECT oid FROM pg_database WHERE datname = 'theirs'");
+$theirs->close;
+state_is('hostile', $_, '42501') foreach ("SELECT pg_terminate_backend($worker)", "SELECT pg_cancel_backend($worker)", 'DROP DATABASE theirs',
+	'DROP DATABASE theirs WITH (FORCE)', 'ALTER DATABASE theirs RENAME TO mine', 'ALTER DATABASE theirs SET TABLESPACE pg_default',
+	'ALTER DATABASE theirs OWNER TO hostile', 'ALTER DATABASE theirs CONNECTION LIMIT 0', 'CREATE DATABASE mine TEMPLATE theirs',
+	'COMMENT ON DATABASE theirs IS \'mine\'');
+is(join(' ', worker_pids($node, $oid)), $worker, 'its worker lives');
+
+# --- No token in the log, with statements that fail and are logged.
+
+$position = log_position($node);
+$super->query("SELECT idgen_allow('fleet', 'generator', 'acquire')");
+$held = Generator::activate($as{generator}, 'fleet');
+my $token = $held->{token};
+my @failing = (
+	Generator::acquire_sql($held, after_grant => 'NULL'), Generator::acquire_sql($held, length => "'1 month'"),
+	Generator::acquire_sql($held, length => "'0'"), Generator::acquire_sql($held, length => "'1 h'"),
+	Generator::acquire_sql($held, namespace => 'nowhere'), Generator::acquire_sql($held, namespace => 'orders'),
+	Generator::acquire_sql($held, incarnation => 1), "SELECT idgen_deactivate(1, '$token')", "SELECT idgen_deactivate(NULL, '$token')",
+	"DO \$\$ BEGIN PERFORM idgen_deactivate(1, '$token'); END \$\$",
+	"DO \$\$ BEGIN PERFORM idgen_acquire_grant('fleet', 1, '00000000-0000-4000-8000-000000000001', '$token', 1); END \$\$",
+	"PREPARE p AS SELECT idgen_deactivate(1, '$token'); EXECUTE p",
+	Generator::acquire_sql($held, after_grant => 1), Generator::acquire_sql($held));
+foreach my $sql (@failing)
+{
+	my $result = $as{generator}->query($sql);
+	isnt(Idgen::Session::state_of($result), '', 'fails: ' . ($sql =~ s/\Q$token\E/.../gr));
+	unlike(join(' ', map { $result->{error}{$_} // '' } qw(M D H)), qr/$token/, 'and the message does not repeat the token');
+}
+# A session that is ended while it waits.
+$held = Generator::activate($as{generator}, 'fleet');
+push my @tokens, $token, $held->{token};
+$worker = worker_in($node, 'postgres');
+kill 'STOP', $worker;
+$as{generator}->send(Generator::acquire_sql($held));
+ok($super->poll('SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $as{generator}->pid, 'Extension', 30), 'a session waits');
+$as{generator}->cancel;
+is(Idgen::Session::state_of($as{generator}->wait(30)), '57014', 'and is cancelled');
+kill 'CONT', $worker;
+$as{generator}->query("SELECT 'shown in the log', 1 / 0");
+my $log = log_since($node, $position);
+like($log, qr/STATEMENT:  SELECT 'shown in the log'/, 'failing statements are logged');
+is(scalar(grep { index($log, $_) >= 0 } @tokens), 0, 'but no token is') or diag(join "\n", grep { /$tokens[0]|$tokens[1]/ } split /\n/, $log);
+
+$_->close foreach values %as;
+$node->stop;
+done_testing();

@@ -1,0 +1,300 @@
+# Dumps, restores and publications: they run clean, marks merge by maximum, what came from elsewhere
+# issues nothing until somebody adopts it, and then nothing that was issued before. The extension
+# lives in a schema whose name needs quoting.
+use strict;
+use warnings;
+use List::Util qw(max min);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use lib "$ENV{IDGEN_TOP}/test/generator";
+use Generator;
+use Idgen::Ledger;
+use Idgen::Node;
+use Idgen::Session;
+
+# A fence lasts half a second and a bit.
+my $node = idgen_node('restore', extension => 0, streaming => 'logical', conf => "idgen.max_clock_error = '300ms'\nidgen.wait_timeout = '20s'
+max_worker_processes = 24\nmax_replication_slots = 4\nmax_wal_senders = 4");
+my $ledger = Idgen::Ledger->new;
+my $directory = PostgreSQL::Test::Utils::tempdir();
+my $schema = '"Od d"';
+my $path = '-c search_path="Od\ d",public';
+my $short = q{grant_interval => '100 ms', horizon => '500 ms', promotion => 'fence'};
+
+sub session { return Idgen::Session->new($node, dbname => $_[0], options => $path); }
+sub make_database
+{
+	my ($name, @statements) = @_;
+	$node->safe_psql('postgres', "CREATE DATABASE $name");
+	$node->safe_psql($name, join ";\n", "CREATE SCHEMA $schema; CREATE EXTENSION idgen SCHEMA $schema; SET search_path = $schema, public", @statements)
+	  if @statements || defined wantarray;
+	return;
+}
+
+# Every ID of a namespace that anybody was told.
+my %told;
+sub issue
+{
+	my ($session, $namespace, $count) = @_;
+	my $result = $session->query("SELECT idgen_next_batch($count, '$namespace')");
+	is(scalar @{ $result->{rows} }, $count, "$count IDs of $namespace") or diag(explain($result->{error}));
+	my @ids = map { $_->[0] } @{ $result->{rows} };
+	$ledger->add($namespace, $result);
+	push @{ $told{$namespace} }, @ids;
+	return @ids;
+}
+
+sub marks
+{
+	my ($session) = @_;
+	return { map { ("$_->[0] $_->[1]" => $_->[2]) }
+		  @{ $session->query('SELECT namespace, worker, high_water FROM idgen_worker UNION ALL SELECT namespace, -1, floor FROM idgen_floor')->{rows} } };
+}
+
+# The same out of a dump in text form.
+sub marks_in
+{
+	my ($file) = @_;
+	my (%marks, $table);
+	foreach my $line (split /\n/, slurp_file($file))
+	{
+		if ($line =~ /^COPY "Od d"\.idgen_(\w+) /) { $table = $1; }
+		elsif ($line eq '\\.') { $table = ''; }
+		elsif (($table // '') eq 'worker' && $line =~ /^(\w+)\t(\d+)\t(\d+)\t/) { $marks{"$1 $2"} = $3; }
+		elsif (($table // '') eq 'floor' && $line =~ /^(\w+)\t(\d+)$/) { $marks{"$1 -1"} = $2; }
+	}
+	return \%marks;
+}
+
+# A worker's mark is that of its row or the floor, whichever is greater.
+sub mark_of
+{
+	my ($marks, $key) = @_;
+	my ($namespace) = split / /, $key;
+	return max($marks->{$key} // 0, $marks->{"$namespace -1"} // 0);
+}
+
+sub policies
+{
+	my ($session) = @_;
+	return join "\n", $session->column('SELECT n::text FROM idgen_namespace n ORDER BY name');
+}
+
+# By the maximum of two: nothing is lower than in either.
+sub none_lower
+{
+	my ($now, $name, @befores) = @_;
+	my @lower = map { my $before = $_; grep { mark_of($now, $_) < mark_of($before, $_) } sort keys %$before } @befores;
+	return is(join(', ', @lower), '', $name);
+}
+
+# A copy refuses, says what to do, decodes; once adopted, it says how long it waits, and then issues
+# what is beyond all that was issued anywhere.
+sub adopts
+{
+	my ($session, $namespace, $name) = @_;
+	my $result = $session->query("SELECT idgen_next('$namespace')");
+	is(Idgen::Session::state_of($result), 'IG007', "$name: $namespace issues nothing before it is adopted") or diag(explain($result));
+	like($result->{error}{H} // '', qr/idgen_adopt_namespace/, 'the hint names the command');
+	is($session->sqlstate("SELECT idgen_activate('$namespace')"), 'IG007', 'nor does it activate');
+	is($session->sqlstate("SELECT idgen_fence_namespace('$namespace')"), 'IG007', 'nor is it fenced instead');
+	is($session->value("SELECT format FROM idgen_decode($told{$namespace}[0], '$namespace')"), $namespace, 'it decodes');
+	my $greatest = max @{ $told{$namespace} };
+	is($session->sqlstate("SELECT idgen_adopt_namespace('$namespace')"), '', 'it is adopted');
+	$session->query("SET idgen.wait_timeout = '100ms'");
+	$result = $session->query("SELECT idgen_next('$namespace')");
+	is(Idgen::Session::state_of($result), 'IG001', 'and fenced');
+	like($result->{error}{D} // '', qr/ [01]\.\d{3} seconds/, 'which says for how long') or diag(explain($result));
+	$session->query("RESET idgen.wait_timeout");
+	my $started = Idgen::Session::now_us();
+	my @ids = issue($session, $namespace, 100);
+	cmp_ok((Idgen::Session::now_us() - $started) / 1e6, '<', 0.8 + $Idgen::Node::grace, 'which is the horizon and the error of clocks');
+	cmp_ok(min(@ids), '>', $greatest, 'the new IDs are beyond all old ones');
+	return;
+}
+
+# --- A database in use.
+
+make_database('source', "SELECT idgen_create_namespace('orders', $short)", "SELECT idgen_create_namespace('items', $short, worker_bits => 2, sequence_bits => 5)",
+	"SELECT idgen_create_namespace('unused', $short)", "SELECT idgen_create_namespace('retired', $short)", 'CREATE ROLE app LOGIN; CREATE ROLE boss',
+	"SELECT idgen_alter_namespace('orders', restricted => true, owner => 'boss'); SELECT idgen_allow('orders', 'app', 'issue'); SELECT idgen_allow('orders', 'app', 'acquire')",
+	qq{CREATE TABLE public.entries (id bigint PRIMARY KEY DEFAULT idgen_next('orders'), a int)});
+my $source = session('source');
+issue($source, $_, 50) foreach ('orders', 'items', 'default');
+is($source->sqlstate("SELECT idgen_next('retired'); SELECT idgen_retire_namespace('retired')"), '', 'one is retired');
+is($source->sqlstate("SELECT idgen_fence_namespace('items')"), '', 'one has been fenced');
+issue($source, 'items', 50);
+ok(Generator::activate($source, 'orders'), 'an external generator has activated');
+push @{ $told{orders} }, $source->column('INSERT INTO entries (a) SELECT generate_series(1, 20) RETURNING id');
+
+sub dump_database
+{
+	my ($name, $file, @options) = @_;
+	$node->command_ok([ 'pg_dump', '-d', $name, '-f', "$directory/$file", @options ], "pg_dump @options");
+	return "$directory/$file";
+}
+sub psql
+{
+	my ($name, $file, $what) = @_;
+	$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $name, '-f', $file ], $what);
+	return;
+}
+my $plain = dump_database('source', 'plain.sql');
+my $data = dump_database('source', 'data.sql', '--data-only');
+my $schema_only = dump_database('source', 'schema.sql', '--schema-only');
+my $custom = dump_database('source', 'custom', '-Fc');
+my $inserts = dump_database('source', 'inserts.sql', '--rows-per-insert=7');
+my $dumped = marks_in($data);
+cmp_ok(scalar(grep { $dumped->{$_} > 0 } keys %$dumped), '>', 3, 'marks are dumped');
+my $policies = policies($source);
+unlike(slurp_file($plain), qr/token|idgen_authority|idgen_incarnation|idgen_grant\b/, 'identity, incarnations and grants are not dumped');
+# The original goes on for a while.
+issue($source, $_, 50) foreach ('orders', 'items');
+
+# --- pg_dump | psql.
+
+foreach my $way ([ 'plain', $plain, marks_in($plain) ], [ 'inserts', $inserts, $dumped ])
+{
+	my ($name, $file, $marks) = @$way;
+	make_database($name);
+	psql($name, $file, "$name: restored with ON_ERROR_STOP");
+	my $copy = session($name);
+	none_lower(marks($copy), 'all marks and floors are there', $marks);
+	is(policies($copy), $policies, 'and the namespaces with their policy');
+	is($copy->value('SELECT count(*) FROM entries'), 20, 'and the rows');
+	is($copy->sqlstate('INSERT INTO entries (a) VALUES (1)'), 'IG007', 'the default does not issue before the copy is adopted');
+	is($copy->sqlstate('SELECT idgen_next()'), 'IG007', 'nor does the namespace default');
+	is($copy->sqlstate("SELECT idgen_next('retired')"), 'IG009', 'what was retired stays so');
+	is($copy->sqlstate("SELECT idgen_adopt_namespace('retired')"), 'IG009', 'and cannot be adopted');
+	my $other = Idgen::Session->new($node, dbname => $name, user => 'app', options => $path);
+	is($other->sqlstate(qq{SELECT $schema.idgen_adopt_namespace('orders')}), '42501', 'only its owner adopts') if $copy->sqlstate("GRANT USAGE ON SCHEMA $schema TO app") eq '';
+	$other->close;
+	adopts($copy, $_, $name) foreach ('orders', 'items');
+	issue($copy, 'orders', 20);
+	$copy->close;
+}
+
+# --- In parallel, and the schema before the data.
+
+make_database('parallel');
+$node->command_ok([ 'pg_restore', '-e', '-j', '4', '-d', 'parallel', $custom ], 'pg_restore -j 4');
+my $copy = session('parallel');
+none_lower(marks($copy), 'all marks and floors are there', $dumped);
+is(policies($copy), $policies, 'and the policy');
+adopts($copy, 'orders', 'parallel');
+$copy->close;
+
+make_database('parts');
+psql('parts', $schema_only, 'the schema first');
+$copy = session('parts');
+my @own = issue($copy, 'default', 5);
+my $before = marks($copy);
+psql('parts', $data, 'then the data, into a database that has issued');
+my $merged = marks($copy);
+none_lower($merged, 'marks are the greater of both', $dumped, $before);
+# (Its cursor of the namespace default may have been granted more meanwhile.)
+my @wrong = grep { !/^default / && mark_of($merged, $_) != max(mark_of($dumped, $_), mark_of($before, $_)) } sort keys %$merged;
+is(join(', ', map { "$_: $merged->{$_}" } @wrong), '', 'and no other');
+is($copy->sqlstate('SELECT idgen_next()'), 'IG007', 'an open session is told that this is a copy now');
+adopts($copy, 'orders', 'parts');
+# A second time, into what has been adopted: our marks are higher, so nothing changes.
+$node->safe_psql('parts', 'TRUNCATE public.entries');
+my $here = marks($copy);
+psql('parts', $data, 'the same data again');
+none_lower(marks($copy), 'nothing is lowered', $here);
+issue($copy, 'orders', 20);
+$copy->close;
+
+# --- Into the same database.
+
+$before = marks($source);
+$node->safe_psql('source', 'TRUNCATE public.entries');
+psql('source', $data, 'an old dump of the data, into its own database');
+none_lower(marks($source), 'lowers nothing', $before);
+issue($source, 'orders', 20);
+issue($source, 'default', 20);
+is(policies($source), $policies, 'nor changes the policy');
+
+my $open = session('source');
+issue($open, 'orders', 1);
+my $holder = Generator::activate($open, 'orders');
+$node->command_fails_like([ 'pg_restore', '-e', '--clean', '--if-exists', '-d', 'source', $custom ], qr/external generators hold grants/,
+	'pg_restore --clean does not drop the extension while an external generator holds a grant');
+ok(wait_until(sub { $source->value(q{SELECT bool_and(high_water <= (extract(epoch FROM clock_timestamp()) * 1000 - n.epoch_ms) / n.tick_ms)
+	FROM idgen_worker w JOIN idgen_namespace n ON n.name = w.namespace JOIN idgen_incarnation i ON i.incarnation = w.incarnation
+	WHERE i.kind = 'external'}) eq 't' }, 60), 'its grant ends');
+$node->command_ok([ 'pg_restore', '-e', '--clean', '--if-exists', '-d', 'source', $custom ], 'pg_restore --clean into its own database');
+is($source->sqlstate("SELECT idgen_next('orders')"), 'IG007', 'which brings an old mark: nothing is issued');
+is($open->sqlstate("SELECT idgen_next('orders')"), 'IG007', 'by nobody');
+my $state = Idgen::Session::state_of(Generator::acquire($open, $holder));
+like($state, qr/^IG00[78]$/, 'and who held an incarnation gets no more');
+adopts($source, 'orders', 'cleaned');
+adopts($open, 'items', 'cleaned');
+$state = Idgen::Session::state_of(Generator::acquire($open, $holder));
+is($state, 'IG008', 'the incarnation is unknown to the adopted one');
+$_->close foreach ($open, $source);
+
+# --- Another format under the same name.
+
+make_database('other', "SELECT idgen_create_namespace('orders', $short, worker_bits => 8)", 'CREATE TABLE public.entries (id bigint, a int)');
+$copy = session('other');
+my $format = $copy->value("SELECT idgen_format('orders')");
+my $id = $copy->value("SELECT idgen_next('orders')");
+$node->command_fails_like([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-1', '-d', 'other', '-f', $data ], qr/namespace "orders" exists with another format/,
+	'another format under the same name is refused');
+is($copy->value("SELECT idgen_format('orders')"), $format, 'the format stays');
+is($copy->sqlstate("SELECT idgen_next('orders')"), '', 'and in one transaction nothing has changed: it issues');
+foreach my $change ('timestamp_bits = 42', 'sequence_bits = 11', 'epoch_ms = epoch_ms + 1', 'tick_ms = 2', 'horizon_ms = 5000')
+{
+	my ($column) = $change =~ /^(\w+)/;
+	my $columns = join ', ', map { $_ eq $column ? $change =~ s/^\w+ = //r : $_ } $copy->column(
+		"SELECT attname FROM pg_attribute WHERE attrelid = 'idgen_namespace'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum");
+	is($copy->sqlstate("INSERT INTO idgen_namespace SELECT $columns FROM idgen_namespace WHERE name = 'default'"), '22023', "a restored row with $change is refused");
+}
+is($copy->sqlstate("INSERT INTO idgen_worker VALUES ('orders', $_)"), '22023', "a restored mark of ($_) is refused") foreach ('-1, 5', '1, -5');
+$copy->close;
+
+# --- A publication for all tables.
+
+$node->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(publisher subscriber);
+my $setup = "CREATE SCHEMA $schema; CREATE EXTENSION idgen SCHEMA $schema; SET search_path = $schema, public;
+	CREATE TABLE public.rows (id bigint PRIMARY KEY DEFAULT idgen_next('shared'), a int); SELECT idgen_create_namespace('shared', $short)";
+$node->safe_psql($_, $setup) foreach qw(publisher subscriber);
+$node->safe_psql('publisher', "SET search_path = $schema, public; SELECT idgen_create_namespace('theirs', $short); SELECT idgen_next('theirs'); SELECT idgen_next('shared')");
+my $publisher = session('publisher');
+my $subscriber = session('subscriber');
+$subscriber->value("SELECT idgen_next('shared')");
+is($publisher->sqlstate('CREATE PUBLICATION everything FOR ALL TABLES'), '', 'a publication FOR ALL TABLES');
+is($publisher->sqlstate("SELECT pg_create_logical_replication_slot('everything', 'pgoutput')"), '', 'its slot');
+my $connection = $node->connstr('publisher');
+is($subscriber->sqlstate("CREATE SUBSCRIPTION everything CONNECTION '" . ($connection =~ s/'/''/gr) . "' PUBLICATION everything WITH (create_slot = false, slot_name = 'everything')"),
+	'', 'a subscription in a database with idgen');
+ok($subscriber->poll("SELECT count(*) FROM pg_subscription_rel WHERE srsubstate <> 'r'", 0, 90), 'the first copy is complete, of idgen\'s tables too');
+my @kinds = ('SELECT name FROM idgen_namespace ORDER BY 1', "SELECT count(*) FROM idgen_incarnation WHERE namespace = 'theirs'",
+	"SELECT count(*) FROM idgen_worker WHERE namespace = 'theirs'", 'SELECT uuid FROM idgen_authority ORDER BY 1');
+my @own_state = map { join ' ', $subscriber->column($_) } @kinds;
+is($own_state[0], 'default shared', 'no namespace has come over');
+my (%ids, $twice);
+foreach my $round (1 .. 20)
+{
+	my @now = $publisher->column('INSERT INTO rows (a) SELECT generate_series(1, 5) RETURNING id');
+	$publisher->query("SELECT idgen_next('theirs')");
+	$subscriber->query("SELECT idgen_next('shared')");
+	is($publisher->sqlstate("SELECT idgen_fence_namespace('theirs'); SELECT idgen_create_namespace('late', $short)"), '', 'and idgen\'s own changes') if $round == 10;
+	select(undef, undef, undef, 0.03);
+}
+ok($subscriber->poll('SELECT count(*) FROM rows', 100, 60), 'replication goes on');
+is(join('|', map { join ' ', $subscriber->column($_) } @kinds), join('|', @own_state), 'and rows of idgen are ignored');
+is($subscriber->value('SELECT sum(apply_error_count + sync_error_count) FROM pg_stat_subscription_stats'), 0, 'without an error')
+  if $subscriber->value('SHOW server_version_num') >= 150000;
+# What may be true of both sides' marks: the subscriber's are its own.
+is($subscriber->sqlstate("SELECT idgen_next('shared')"), '', 'the subscriber issues its own') or diag(explain($subscriber->{last_error}));
+is($publisher->sqlstate("SELECT idgen_next('shared')"), '', 'and so does the publisher');
+is($subscriber->sqlstate('ALTER SUBSCRIPTION everything DISABLE; ALTER SUBSCRIPTION everything SET (slot_name = NONE); DROP SUBSCRIPTION everything'), '', 'the end');
+$_->close foreach ($publisher, $subscriber);
+
+$ledger->is_unique('restored databases');
+$node->stop;
+done_testing();
