@@ -11,11 +11,13 @@
 # open, with the same one open after many grants made in a short time ("ageing": grants of a
 # thirtieth of a second, as fast as the authority can), and after it has ended.
 #
-# Generators begin at moments spread over a second. A latency is what a generator sees, from its
-# wish to its answer, on a machine whose processors the inserts keep busy. "per commit" counts the
+# Generators begin at moments spread over a second, and are measured when all have had 5 seconds to
+# connect and activate. A latency is what a generator sees, from its wish to its answer, on a
+# machine whose processors the inserts keep busy. "per commit" counts the
 # transactions of the authority that made grants. "CPU" is the authority worker's share of one
-# processor. "errors" are answers that only said to try again, rejections, and failures of either
-# load.
+# processor. "refused" are answers that only said to try again, "rejected" are incarnations that lost
+# their worker because a grant came later than the one before had ended; both while generators begin
+# as well. "failed" are generators and inserts that gave up.
 #
 # Expects a server with idgen that may be restarted (make bench provides it), its programs on PATH,
 # PG_CONFIG, and the usual variables of libpq.
@@ -33,7 +35,9 @@ fi
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/load-XXXXXX")
 pids=()
+transaction=
 restored=
+warmup=5
 ask() { psql -X -A -t -q -v ON_ERROR_STOP=1 -c "$1"; }
 data=$(ask 'SHOW data_directory')
 
@@ -49,6 +53,7 @@ finish()
 	local status=$?
 	trap - EXIT
 	[ ${#pids[@]} -eq 0 ] || kill "${pids[@]}" 2>/dev/null || true
+	[ -z "$transaction" ] || close_transaction || true
 	wait
 	if [ -n "$restored" ]; then
 		ask 'ALTER SYSTEM RESET max_connections' || true
@@ -86,50 +91,66 @@ generate()
 {
 	local name=$1 for=$2
 	shift 2
-	"$dir/run" --namespace load --generators "$generators" --seconds "$for" --rate 20 --stagger 1000 "$@" \
+	"$dir/run" --namespace load --generators "$generators" --seconds "$for" --rate 20 --stagger 1000 \
+		--warmup "$warmup" "$@" \
 		'application_name=generator' >"$dir/$name.out" 2>"$dir/$name.err" &
 	pids=("$!")
+}
+
+# Ended incarnations count until their grants are over.
+wait_for_workers()
+{
+	local tries=100
+	while [ "$(ask "SELECT count(*) FROM (SELECT DISTINCT ON (worker) end_tick FROM idgen_grant WHERE namespace = 'load'
+			AND granted_at > now() - interval '30 s' ORDER BY worker, start_tick DESC) g
+			WHERE end_tick > extract(epoch FROM now() - '2025-01-01 00:00:00+00') * 1000")" -gt 0 ]; do
+		[ "$((tries -= 1))" -gt 0 ] || return 1
+		sleep 0.2
+	done
 }
 
 # phase NAME [inserts]
 phase()
 {
-	local name=$1 with=${2:-} worker ticks lsn since grants p50 p99 most bad=0 inserted=- failed
-	generate "$name" "$((seconds + 5))"
+	local name=$1 with=${2:-} worker ticks lsn wal since grants count per_commit rate wal_per_grant
+	local p50 p99 most bad='' inserted=- failed
+	wait_for_workers
+	generate "$name" "$((seconds + warmup + 1))"
 	if [ -n "$with" ]; then
-		pgbench -n -c "$inserts" -j 1 -T "$((seconds + 3))" -f "$dir/insert.sql" >"$dir/$name.inserts" 2>&1 &
+		pgbench -n -c "$inserts" -j 1 -T "$((seconds + warmup))" -f "$dir/insert.sql" >"$dir/$name.inserts" 2>&1 &
 		pids+=("$!")
 	fi
-	# all have activated; what follows is the same for all phases
-	sleep 4
+	sleep "$warmup"
 	worker=$(worker_pid)
 	ticks=$(cpu_ticks "$worker")
 	since=$(ask 'SELECT clock_timestamp()')
 	lsn=$(ask 'SELECT pg_current_wal_insert_lsn()')
-	sleep "$((seconds - 2))"
+	sleep "$((seconds - 1))"
 	ticks=$(($(cpu_ticks "$worker") - ticks))
 	wal=$(ask "SELECT pg_current_wal_insert_lsn() - '$lsn'")
 	grants=$(ask "SELECT count(*) || ' ' || round(count(*)::numeric / greatest(count(DISTINCT xmin::text), 1), 2)
 		|| ' ' || round(count(*) / extract(epoch FROM clock_timestamp() - '$since'))
 		|| ' ' || round($wal::numeric / greatest(count(*), 1))
 		FROM idgen_grant WHERE granted_at > '$since' AND namespace = 'load'")
-	wait "${pids[@]}" || bad=1
+	for pid in "${pids[@]}"; do
+		wait "$pid" || bad=' (a load ended badly)'
+	done
 	pids=()
 	read -r count per_commit rate wal_per_grant <<<"$grants"
 	p50=$(value_of p50_us "$dir/$name.out")
 	p99=$(value_of p99_us "$dir/$name.out")
 	most=$(value_of max_us "$dir/$name.out")
-	failed=$(($(value_of refused "$dir/$name.out") + $(value_of rejected "$dir/$name.out") + $(value_of failed "$dir/$name.out")))
+	failed=$(value_of failed "$dir/$name.out")
 	if [ -n "$with" ]; then
 		inserted=$(sed -n 's/^tps = \([0-9]*\).*/\1/p' "$dir/$name.inserts")
 		failed=$((failed + $(sed -n 's/^number of failed transactions: \([0-9]*\).*/\1/p' "$dir/$name.inserts")))
 		wal_per_grant=-
 	fi
-	printf '%-26s %7s %7s %7d %9s %8s %8s %8s %9s %5s%% %9s\n' "$name" "$count" "$rate" "$failed" "$per_commit" \
+	printf '%-22s %7s %6s %7s %8s %6d %9s %8s %8s %8s %9s %5s%% %9s\n' "$name" "$count" "$rate" \
+		"$(value_of refused "$dir/$name.out")" "$(value_of rejected "$dir/$name.out")" "$failed" "$per_commit" \
 		"$(in_ms "$p50")" "$(in_ms "$p99")" "$(in_ms "$most")" "$wal_per_grant" \
-		"$((ticks * 100 / $(getconf CLK_TCK) / (seconds - 2)))" "$inserted"
+		"$((ticks * 100 / $(getconf CLK_TCK) / (seconds - 1)))" "$inserted$bad"
 	head -n 3 "$dir/$name.err"
-	[ "$bad" -eq 0 ] || { tail -n 5 "$dir/$name".* >&2; return 1; }
 }
 
 in_ms() { awk -v us="$1" 'BEGIN { printf "%.1f", us / 1000 }'; }
@@ -138,12 +159,13 @@ in_ms() { awk -v us="$1" 'BEGIN { printf "%.1f", us / 1000 }'; }
 age()
 {
 	local before after
+	wait_for_workers
 	before=$(ask 'SELECT count(*) FROM idgen_grant')
 	generate ageing "$ageing" --length 33
-	wait "${pids[@]}" || { tail -n 5 "$dir"/ageing.* >&2; return 1; }
+	wait "${pids[@]}" || tail -n 5 "$dir/ageing.err"
 	pids=()
 	after=$(ask 'SELECT count(*) FROM idgen_grant')
-	echo "  ageing: $((after - before)) grants in $ageing s ($(((after - before) / ageing)) per second), p99 $(in_ms "$(value_of p99_us "$dir/ageing.out")") ms, refused $(value_of refused "$dir/ageing.out")"
+	echo "  ageing: $((after - before)) grants in $ageing s ($(((after - before) / ageing)) per second), p99 $(in_ms "$(value_of p99_us "$dir/ageing.out")") ms, rejected $(value_of rejected "$dir/ageing.out"), refused $(value_of refused "$dir/ageing.out")"
 }
 
 # A transaction that sees all row versions from now on, in a session of its own.
@@ -161,6 +183,7 @@ close_transaction()
 	echo 'COMMIT;' >&9
 	exec 9>&-
 	wait "$transaction"
+	transaction=
 }
 
 sizes()
@@ -176,7 +199,7 @@ load_average() { [ ! -r /proc/loadavg ] || echo "load average $1: $(cut -d' ' -f
 load_average before
 setup
 echo "$generators external generators, $seconds s a phase, inserts by $inserts clients"
-printf '%-26s %7s %7s %7s %9s %8s %8s %8s %9s %6s %9s\n' phase grants 'per s' errors 'per commit' 'p50 ms' 'p99 ms' 'max ms' 'WAL/grant' CPU 'inserts/s'
+printf '%-22s %7s %6s %7s %8s %6s %9s %8s %8s %8s %9s %6s %9s\n' phase grants 'per s' refused rejected failed 'per commit' 'p50 ms' 'p99 ms' 'max ms' 'WAL/grant' CPU 'inserts/s'
 phase alone
 phase fresh inserts
 open_transaction

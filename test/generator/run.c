@@ -14,6 +14,7 @@
  *		--ledger PREFIX		write PREFIX.<generator>
  *		--lose N			lose every n-th answer (see generator.h)
  *		--stagger MS		begin at moments spread over so long
+ *		--warmup S			count latencies from then on
  *
  * A ledger has a line "<id>" for each ID and a line
  * "grant <incarnation> <worker> <grant> <start_ms> <end_ms> <latency_us>" for
@@ -22,7 +23,7 @@
  * order: incarnations are deactivated.
  *
  * The last line of the output says what was done:
- * "ids=... grants=... p50_us=..." (latencies are of grants, not activations).
+ * "ids=... grants=... p50_us=..." (latencies are of grants, not of activations).
  * The exit code is 0 if every generator ended as it should.
  */
 #include <errno.h>
@@ -59,6 +60,7 @@ typedef struct Settings
 	int64_t		seconds;
 	int64_t		rate;
 	int64_t		stagger_ms;
+	int64_t		warmup_seconds;
 	const char *ledger;			/* NULL = none is written */
 } Settings;
 
@@ -77,6 +79,7 @@ typedef struct Source
 static int64_t *latencies = NULL;
 static size_t latency_count = 0;
 static size_t latency_max = 0;
+static int64_t measured_from_ms = 0;	/* monotonic */
 
 static volatile sig_atomic_t stopping = 0;
 
@@ -159,7 +162,7 @@ note_grant(void *arg, const IdgenGeneratorGrant *grant)
 {
 	Source	   *source = arg;
 
-	if (!grant->activated)
+	if (!grant->activated && now_ms() >= measured_from_ms)
 	{
 		if (latency_count == latency_max)
 		{
@@ -360,6 +363,7 @@ read_options(int argc, char **argv, Settings *settings)
 		{"ledger", required_argument, NULL, 'd'},
 		{"lose", required_argument, NULL, 'o'},
 		{"stagger", required_argument, NULL, 't'},
+		{"warmup", required_argument, NULL, 'w'},
 		{NULL, 0, NULL, 0}
 	};
 	int			option;
@@ -398,6 +402,9 @@ read_options(int argc, char **argv, Settings *settings)
 				break;
 			case 't':
 				settings->stagger_ms = read_number(optarg);
+				break;
+			case 'w':
+				settings->warmup_seconds = read_number(optarg);
 				break;
 			default:
 				exit(2);
@@ -471,6 +478,7 @@ main(int argc, char **argv)
 	sigaction(SIGINT, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 
+	measured_from_ms = now_ms() + settings.warmup_seconds * 1000;
 	sources = calloc((size_t) settings.generators, sizeof(*sources));
 	if (sources == NULL)
 		die("no memory");

@@ -117,6 +117,7 @@ is(state_of_incarnation($held), 'active', 'an external incarnation outlives a re
 my $after = Generator::next_grant($session, $held);
 my $error = rejected($session, $next, 'a request answered before the last one', request_id => $last);
 like($error->{D} // '', qr/answered before/, 'saying so');
+rejected($session, $after, 'the same, said to follow the last one', request_id => $last);
 is(state_of_incarnation($held), 'active', 'ends nothing');
 $held = Generator::next_grant($session, $after);
 cmp_ok($held->{start_ms}, '>=', $after->{end_ms_exclusive}, 'the holder goes on');

@@ -65,7 +65,8 @@ state_is('owner', "SELECT idgen_retire_namespace('default')", '42501', 'nor reti
 # --- Allow and disallow; open sessions see it at their next statement.
 
 state_is('owner', "SELECT idgen_allow('fleet', 'generator', 'acquire')", '', 'the owner allows generator to acquire');
-my $held = Generator::activate($as{generator}, 'fleet');
+my $held;
+ok(Generator::activate($as{generator}, 'fleet'), 'which does');
 state_is('owner', "SELECT idgen_disallow('fleet', 'generator', 'acquire')", '', 'and disallows it again');
 state_is('generator', "SELECT idgen_activate('fleet')", '42501', 'which an open session sees at its next statement');
 state_is('owner', "SELECT idgen_allow('fleet', 'generator', 'acquire')", '', 'allowed') foreach (1 .. 2);
@@ -133,7 +134,7 @@ state_is($super, "SELECT idgen_alter_namespace('orders', owner => 'owner')", '',
 
 # --- Reading secrets.
 
-$held = Generator::next_grant($as{generator}, $held);
+$held = Generator::next_grant($as{generator}, Generator::activate($as{generator}, 'fleet'));
 state_is($super, "CREATE ROLE watcher LOGIN; GRANT pg_monitor, pg_read_all_stats TO watcher", '', 'who watches');
 my $watcher = Idgen::Session->new($node, user => 'watcher');
 foreach my $role (qw(app generator owner hostile))

@@ -52,9 +52,9 @@ sub live { return $super->value("SELECT count(*) FROM idgen_incarnation WHERE na
 
 issue($_, 'orders', 3000) foreach @sessions;
 issue($sessions[0], 'calm', 10);
-my $held = Generator::activate($outside, 'orders');
 my $run = Generator->start($node, namespace => 'orders', generators => 4, rate => 3000, ledger => "$directory/g");
 ok(wait_until(sub { @{ Generator::grants_in(glob "$directory/g.*") } >= 8 }, 30), 'external generators run');
+my $held = Generator::activate($outside, 'orders');
 my $mark = mark('orders');
 my $calm = live('calm');
 my $incarnations = live('orders');
@@ -64,7 +64,7 @@ my $fenced_at = Idgen::Session::now_us();
 my $result = $super->query("SELECT idgen_fence_namespace('orders')");
 is(Idgen::Session::state_of($result), '', 'fenced');
 answers_within($result, 0, 'at once: it does not wait for itself');
-my @seen = glob "$directory/g.*";
+my $floor = $super->value("SELECT floor FROM idgen_floor WHERE namespace = 'orders'");
 is($super->value("SELECT count(*) FROM idgen_incarnation WHERE namespace = 'orders' AND state = 'active'
 	AND activated_at < (SELECT max(ended_at) FROM idgen_incarnation WHERE namespace = 'orders')"), 0, 'every incarnation has ended');
 is(live('calm'), $calm, 'and none of another namespace');
@@ -92,20 +92,22 @@ my $told = @{ Generator::grants_in(glob "$directory/g.*") };
 ok(wait_until(sub { @{ Generator::grants_in(glob "$directory/g.*") } >= $told + 8 }, 30), 'external generators go on afresh');
 my $stats = $run->stop;
 is($stats->{exit}, 0, 'and end in order') or diag($stats->{errors});
-is($stats->{rejected}, 4, 'each was rejected once');
+cmp_ok($stats->{rejected}, '>=', 4, 'each was rejected');
 my $found = Generator::check(glob "$directory/g.*");
 is($found->{exit}, 0, "$found->{ids} IDs of theirs, none twice, rising") or diag($found->{said});
-my %grants;
-push @{ $grants{ $_->{incarnation} } }, $_ foreach @{ Generator::grants_in(@seen) };
-my @by_start = sort { $a->[0]{start_ms} <=> $b->[0]{start_ms} } values %grants;
-is(scalar @by_start, 8, 'two incarnations of each');
-my $ended = max(map { $_->{end_ms} } map { @$_ } @by_start[ 0 .. 3 ]);
-cmp_ok(min(map { $_->[0]{start_ms} } @by_start[ 4 .. 7 ]), '>=', $ended, 'what they hold now begins after all they held before');
-cmp_ok(min(@new) >> 18, '>=', $ended, 'and so does what the server issued');
+my $grants = Generator::grants_in(glob "$directory/g.*");
+my @old = grep { $_->{end_ms} <= $floor } @$grants;
+my @fresh = grep { $_->{start_ms} >= $floor } @$grants;
+cmp_ok(scalar @old, '>=', 8, 'what they held before the fence ends before it');
+cmp_ok(scalar @fresh, '>=', 8, 'and what they held since begins beyond it');
+is(@old + @fresh, @$grants, 'with nothing in between');
+my %old = map { $_->{incarnation} => 1 } @old;
+is(scalar(grep { $old{ $_->{incarnation} } } @fresh), 0, 'by other incarnations');
+cmp_ok(min(@new) >> 18, '>=', $floor, 'and so is what the server issued');
 
 # --- Again and again: a floor only rises.
 
-my $floor = $super->value("SELECT floor FROM idgen_floor WHERE namespace = 'calm'");
+$floor = $super->value("SELECT floor FROM idgen_floor WHERE namespace = 'calm'");
 foreach my $round (1 .. 3)
 {
 	is($super->sqlstate("BEGIN; SELECT idgen_fence_namespace('calm'); ROLLBACK"), '', "round $round: fenced, rolled back");

@@ -1,7 +1,7 @@
 /*
  * grant_test.c
  *		The interval rule, replenishing, fences, the chain of grants, the choice
- *		of a worker, the identity verdict.
+ *		of a worker, the identity verdict, the change of timeline.
  */
 #include "cursor.h"
 #include "grant.h"
@@ -226,6 +226,31 @@ test_ordered_start(void)
 	CHECK_EQ(idgen_grant_ordered_start(160, 9, 165), 165);
 	/* also before the epoch */
 	CHECK_EQ(idgen_grant_ordered_start(-5, 0, 0), -4);
+	/* a mark at the end of 63 bits */
+	CHECK_EQ(idgen_grant_ordered_start(160, 9, INT64_MAX), 170);
+	CHECK_EQ(idgen_grant_ordered_start(INT64_MAX - 10, 9, INT64_MAX), INT64_MAX);
+}
+
+/* The first tick from now on that has none at or after it in use. */
+static int64_t
+stepped_ordered_start(int64_t now, int64_t run_ahead, int64_t highest_mark)
+{
+	int64_t		start = now;
+
+	for (int64_t tick = now; tick <= now + run_ahead; tick++)
+		if (tick < highest_mark)
+			start = tick + 1;
+	return start;
+}
+
+static void
+test_ordered_start_stepping(void)
+{
+	for (int64_t now = -8; now <= 16; now++)
+		for (int64_t run_ahead = 0; run_ahead <= 8; run_ahead++)
+			for (int64_t mark = 0; mark <= 32; mark++)
+				CHECK_EQ(idgen_grant_ordered_start(now, run_ahead, mark),
+						 stepped_ordered_start(now, run_ahead, mark));
 }
 
 /*
@@ -752,6 +777,176 @@ test_split_class(void)
 	CHECK_EQ(idgen_identity_split_class(INT64_C(4294967295)), 1);
 }
 
+/* What "split" and "trust" say to one combination of facts (DESIGN 8). */
+typedef struct PromotionCase
+{
+	bool		history_readable;
+	bool		has_target;
+	bool		from_recorded;	/* the parent is the recorded timeline */
+	bool		is_next;		/* our number is the parent's + 1 */
+	bool		parent_is_old;
+	IdgenPromotionVerdict split;
+	IdgenPromotionVerdict trust;
+} PromotionCase;
+
+/* Every combination. */
+static const PromotionCase promotion_cases[] = {
+	/* an unreadable history says nothing */
+	{false, false, false, false, false,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{false, false, false, false, true,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{false, false, false, true, false,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{false, false, false, true, true,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{false, false, true, false, false,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{false, false, true, false, true,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{false, false, true, true, false,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{false, false, true, true, true,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	/* nor does what else is claimed of it */
+	{false, true, false, false, false,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{false, true, false, false, true,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{false, true, false, true, false,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{false, true, false, true, true,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{false, true, true, false, false,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{false, true, true, false, true,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{false, true, true, true, false,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{false, true, true, true, true,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	/*
+	 * no target: "trust" goes on, "split" only as the next timeline of the
+	 * recorded one, which must be old
+	 */
+	{true, false, false, false, false,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_AT_ONCE},
+	{true, false, false, false, true,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_AT_ONCE},
+	{true, false, false, true, false,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_AT_ONCE},
+	{true, false, false, true, true,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_AT_ONCE},
+	{true, false, true, false, false,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_AT_ONCE},
+	{true, false, true, false, true,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_AT_ONCE},
+	{true, false, true, true, false,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_AT_ONCE},
+	{true, false, true, true, true,
+	IDGEN_PROMOTION_AT_ONCE, IDGEN_PROMOTION_AT_ONCE},
+	/* a recovery target: grants may have been rolled back */
+	{true, true, false, false, false,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{true, true, false, false, true,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{true, true, false, true, false,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{true, true, false, true, true,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{true, true, true, false, false,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{true, true, true, false, true,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{true, true, true, true, false,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+	{true, true, true, true, true,
+	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
+};
+
+static const PromotionCase *
+promotion_case(const IdgenPromotionFacts *facts)
+{
+	/* in 64 bits: no timeline follows the last */
+	const bool	is_next = (int64_t) facts->present - facts->parent == 1;
+	const PromotionCase *found = NULL;
+
+	for (size_t i = 0; i < UNIT_COUNT(promotion_cases); i++)
+	{
+		const PromotionCase *c = &promotion_cases[i];
+
+		if (c->history_readable != facts->history_readable ||
+			c->has_target != facts->has_target ||
+			c->from_recorded != (facts->parent == facts->recorded) ||
+			c->is_next != is_next || c->parent_is_old != facts->parent_is_old)
+			continue;
+		CHECK(found == NULL);
+		found = c;
+	}
+	return found;
+}
+
+static IdgenPromotionVerdict
+judge_as(IdgenPromotion policy, IdgenPromotionFacts facts)
+{
+	facts.policy = policy;
+	return idgen_promotion_judge(&facts);
+}
+
+/* All four policies on the same facts; the case, or NULL if none was found. */
+static const PromotionCase *
+check_promotion(const IdgenPromotionFacts *facts)
+{
+	const PromotionCase *c = promotion_case(facts);
+	bool		good = true;
+
+	if (!CHECK(c != NULL))
+		return NULL;
+	good &= CHECK_EQ(judge_as(IDGEN_PROMOTION_FENCE, *facts),
+					 IDGEN_PROMOTION_WAIT);
+	good &= CHECK_EQ(judge_as(IDGEN_PROMOTION_SPLIT, *facts), c->split);
+	good &= CHECK_EQ(judge_as(IDGEN_PROMOTION_TRUST, *facts), c->trust);
+	good &= CHECK_EQ(judge_as(IDGEN_PROMOTION_REFUSE, *facts),
+					 IDGEN_PROMOTION_NEVER);
+
+	/* what is no policy at all must not issue */
+	good &= CHECK_EQ(judge_as((IdgenPromotion) (IDGEN_PROMOTION_REFUSE + 1),
+							  *facts), IDGEN_PROMOTION_NEVER);
+	if (!good)
+		printf("# in case %td, timeline %" PRIu32 " from %" PRIu32
+			   ", recorded %" PRIu32 "\n", c - promotion_cases, facts->present,
+			   facts->parent, facts->recorded);
+	return c;
+}
+
+static void
+test_promotion_judge(void)
+{
+	/* neighbours, and some that agree in their low 8 or 16 bits */
+	const uint32_t timelines[] = {1, 2, 3, 4, 257, 258, 65537, 65538, INT32_MAX,
+	UINT32_C(0x80000000), UINT32_MAX - 1, UINT32_MAX};
+	const size_t count = UNIT_COUNT(timelines);
+	bool		seen[UNIT_COUNT(promotion_cases)] = {false};
+
+	for (size_t i = 0; i < 8 * count * count * count; i++)
+	{
+		const IdgenPromotionFacts facts = {
+			.history_readable = (i & 1) != 0,
+			.has_target = (i & 2) != 0,
+			.parent_is_old = (i & 4) != 0,
+			.parent = timelines[i / 8 % count],
+			.recorded = timelines[i / 8 / count % count],
+			.present = timelines[i / 8 / count / count],
+		};
+		const PromotionCase *c = check_promotion(&facts);
+
+		if (c != NULL)
+			seen[c - promotion_cases] = true;
+	}
+	for (size_t i = 0; i < UNIT_COUNT(promotion_cases); i++)
+		CHECK(seen[i]);
+}
+
 static const UnitTest tests[] = {
 	{"the interval rule, case by case", test_decide},
 	{"beyond the horizon names the first tick that works", test_retry_at},
@@ -759,6 +954,8 @@ static const UnitTest tests[] = {
 	{"ticks of 1 s and 60 s are never in two grants", test_long_ticks},
 	{"due: when a cursor is granted more, case by case", test_due_at},
 	{"ordered: a single cursor begins after all before it", test_ordered_start},
+	{"ordered: the first tick past all in use, against stepping",
+	test_ordered_start_stepping},
 	{"due: not at once, never too early to grant, in time",
 	test_due_not_at_once},
 	{"a fence's floor, case by case", test_fence_floor},
@@ -776,6 +973,8 @@ static const UnitTest tests[] = {
 	{"identity: a missing birth time is not a difference",
 	test_identity_births_missing},
 	{"the split class alternates with each ancestor", test_split_class},
+	{"a change of timeline, every policy and combination",
+	test_promotion_judge},
 };
 
 int

@@ -271,15 +271,78 @@ mutant 'due by the later of length and half a horizon' grant.c \
 mutant 'half a horizon is rounded up' grant.c \
 	's/min_tick(length, horizon \/ 2)/min_tick(length, (horizon + 1) \/ 2)/'
 mutant 'due without the run-ahead' grant.c \
-	's/horizon \/ 2) + run_ahead;/horizon \/ 2) + 0 * run_ahead;/'
+	's/min_tick(step + run_ahead,$/min_tick(step + 0 * run_ahead,/'
+mutant 'due by the run-ahead alone' grant.c \
+	's/min_tick(step + run_ahead,$/min_tick(0 * step + run_ahead,/'
+mutant 'due one tick early' grant.c \
+	's/min_tick(step + run_ahead,$/min_tick(step + run_ahead + 1,/'
+mutant 'due one tick late' grant.c \
+	's/min_tick(step + run_ahead,$/min_tick(step + run_ahead - 1,/'
+mutant 'due as early as the horizon leaves room' grant.c \
+	's/lead = min_tick(step/lead = max_tick(step/'
+mutant 'due however little a grant is worth' grant.c \
+	's/horizon - max_tick(step \/ 2, 1));/horizon - 1);/'
 mutant 'due at once after a grant to the horizon' grant.c \
-	's/min_tick(lead, horizon - 1)/min_tick(lead, horizon)/'
+	's/horizon - max_tick(step \/ 2, 1));/horizon);/'
+mutant 'due at once with a step of one tick' grant.c \
+	's/horizon - max_tick(step \/ 2, 1));/horizon - step \/ 2);/'
+mutant 'a grant is worth two ticks' grant.c \
+	's/horizon - max_tick(step \/ 2, 1));/horizon - max_tick(step \/ 2, 2));/'
+mutant 'a grant is worth one tick at most' grant.c \
+	's/horizon - max_tick(step \/ 2, 1));/horizon - min_tick(step \/ 2, 1));/'
+mutant 'a grant is worth a whole step' grant.c \
+	's/horizon - max_tick(step \/ 2, 1));/horizon - max_tick(step, 1));/'
+mutant 'a grant is worth a third of a step' grant.c \
+	's/horizon - max_tick(step \/ 2, 1));/horizon - max_tick(step \/ 3, 1));/'
+mutant 'half a step is rounded up' grant.c \
+	's/horizon - max_tick(step \/ 2, 1));/horizon - max_tick((step + 1) \/ 2, 1));/'
+mutant 'a grant is worth half the length asked for' grant.c \
+	's/horizon - max_tick(step \/ 2, 1));/horizon - max_tick(length \/ 2, 1));/'
+mutant 'due when the run-ahead is not held' grant.c \
+	's/max_tick(lead, min_tick(run_ahead + 1, horizon - 1))/lead/'
+mutant 'due by the later of step and run-ahead' grant.c \
+	's/max_tick(lead, min_tick(run_ahead/min_tick(lead, min_tick(run_ahead/'
+mutant 'due only when no more than the run-ahead is held' grant.c \
+	's/max_tick(lead, min_tick(run_ahead + 1, horizon - 1))/(min_tick(run_ahead + 1, horizon - 1) + 0 * lead)/'
+mutant 'the tick of the clock itself need not be held' grant.c \
+	's/min_tick(run_ahead + 1, horizon - 1)/min_tick(run_ahead, horizon - 1)/'
+mutant 'one tick more than the run-ahead must be held' grant.c \
+	's/min_tick(run_ahead + 1, horizon - 1)/min_tick(run_ahead + 2, horizon - 1)/'
+mutant 'the longest run-ahead is due at once' grant.c \
+	's/min_tick(run_ahead + 1, horizon - 1)/min_tick(run_ahead + 1, horizon)/'
 mutant 'due at once, whatever was granted' grant.c \
-	's/min_tick(lead, horizon - 1)/lead/'
+	's/min_tick(run_ahead + 1, horizon - 1)/max_tick(run_ahead + 1, horizon)/'
 mutant 'due one tick late under a long run-ahead' grant.c \
-	's/min_tick(lead, horizon - 1)/min_tick(lead, horizon - 2)/'
+	's/min_tick(run_ahead + 1, horizon - 1)/min_tick(run_ahead + 1, horizon - 2)/'
+mutant 'due a tick after a full grant, whatever the run-ahead' grant.c \
+	's/min_tick(run_ahead + 1, horizon - 1)/max_tick(run_ahead + 1, horizon - 1)/'
 mutant 'due only when it has run dry' grant.c \
-	's/granted_end - min_tick(lead, horizon - 1)/granted_end - 0 * lead/'
+	's/return granted_end - max_tick(/return granted_end - 0 * max_tick(/'
+
+# ---- grant: ordered start ----
+
+mutant 'an ordered start ignores all before it' grant.c \
+	's/max_tick(now, min_tick(now + run_ahead + 1, highest_mark))/now + 0 * (run_ahead + (highest_mark > 0))/'
+mutant 'an ordered start is past all marks' grant.c \
+	's/min_tick(now + run_ahead + 1, highest_mark)/highest_mark + 0 * run_ahead/'
+mutant 'an ordered start ignores the marks' grant.c \
+	's/min_tick(now + run_ahead + 1, highest_mark)/now + run_ahead + 1 + 0 * (highest_mark > 0)/'
+mutant 'an ordered start is the later of run-ahead and mark' grant.c \
+	's/min_tick(now + run_ahead + 1/max_tick(now + run_ahead + 1/'
+mutant 'an ordered start may be in the past' grant.c \
+	's/max_tick(now, min_tick(now + run_ahead + 1/min_tick(now, min_tick(now + run_ahead + 1/'
+mutant 'an ordered start is at most the highest mark' grant.c \
+	's/max_tick(now, min_tick(now + run_ahead + 1, highest_mark))/min_tick(now + run_ahead + 1, highest_mark)/'
+mutant 'an ordered start ignores the run-ahead' grant.c \
+	's/now + run_ahead + 1, highest_mark/now + 0 * run_ahead + 1, highest_mark/'
+mutant 'an ordered start shares the last tick ahead' grant.c \
+	's/now + run_ahead + 1, highest_mark/now + run_ahead, highest_mark/'
+mutant 'an ordered start leaves a tick free' grant.c \
+	's/now + run_ahead + 1, highest_mark/now + run_ahead + 2, highest_mark/'
+mutant 'an ordered start shares the last tick of the mark' grant.c \
+	's/now + run_ahead + 1, highest_mark/now + run_ahead + 1, highest_mark - 1/'
+mutant 'an ordered start is one past the mark' grant.c \
+	's/now + run_ahead + 1, highest_mark/now + run_ahead + 1, highest_mark + (highest_mark < INT64_MAX)/'
 
 # ---- grant: fence ----
 
@@ -449,6 +512,101 @@ mutant 'the database beats the system identifier' grant.c \
 	's/if (recorded->system_identifier != found->system_identifier)/if (recorded->database == found->database \&\& recorded->system_identifier != found->system_identifier)/'
 mutant 'the split class never changes' grant.c \
 	's/ancestor_count % 2/ancestor_count % 1/'
+
+# ---- grant: a change of timeline ----
+
+mutant 'an unreadable history is plain' grant.c \
+	's/plain = facts->history_readable && !facts->has_target &&$/plain = !facts->has_target \&\&/'
+mutant 'only an unreadable history is plain' grant.c \
+	's/plain = facts->history_readable && !facts->has_target &&$/plain = !facts->history_readable \&\& !facts->has_target \&\&/'
+mutant 'a history with a target is plain' grant.c \
+	's/plain = facts->history_readable && !facts->has_target &&$/plain = facts->history_readable \&\&/'
+mutant 'only a history with a target is plain' grant.c \
+	's/plain = facts->history_readable && !facts->has_target &&$/plain = facts->history_readable \&\& facts->has_target \&\&/'
+mutant 'no target, or a readable history, is plain' grant.c \
+	's/plain = facts->history_readable && !facts->has_target &&$/plain = (facts->history_readable || !facts->has_target) \&\&/'
+mutant 'a history is plain, whoever the parent is' grant.c \
+	's/facts->parent == facts->recorded &&$/true \&\&/'
+mutant 'a parent other than the recorded timeline is plain' grant.c \
+	's/facts->parent == facts->recorded &&$/facts->parent != facts->recorded \&\&/'
+mutant 'a parent after the recorded timeline is plain' grant.c \
+	's/facts->parent == facts->recorded &&$/facts->parent >= facts->recorded \&\&/'
+mutant 'a parent before the recorded timeline is plain' grant.c \
+	's/facts->parent == facts->recorded &&$/facts->parent <= facts->recorded \&\&/'
+mutant 'the parent is compared by its low half' grant.c \
+	's/facts->parent == facts->recorded &&$/(uint16_t) facts->parent == (uint16_t) facts->recorded \&\&/'
+mutant 'an old parent need not be the recorded timeline' grant.c \
+	's/facts->parent == facts->recorded &&$/(facts->parent == facts->recorded || facts->parent_is_old) \&\&/'
+mutant 'any number is plain' grant.c \
+	's/facts->present == facts->parent + 1;/true;/'
+mutant 'any later number is plain' grant.c \
+	's/facts->present == facts->parent + 1;/facts->present > facts->parent;/'
+mutant 'the parent'\''s number is plain' grant.c \
+	's/facts->present == facts->parent + 1;/facts->present == facts->parent;/'
+mutant 'any number but the next is plain' grant.c \
+	's/facts->present == facts->parent + 1;/facts->present != facts->parent + 1;/'
+mutant 'any number up to the next is plain' grant.c \
+	's/facts->present == facts->parent + 1;/facts->present <= facts->parent + 1;/'
+mutant 'the number after the next is plain' grant.c \
+	's/facts->present == facts->parent + 1;/facts->present == facts->parent + 2;/'
+mutant 'the number before the parent is plain' grant.c \
+	's/facts->present == facts->parent + 1;/facts->present == facts->parent - 1;/'
+mutant 'the number is compared by its low byte' grant.c \
+	's/facts->present == facts->parent + 1;/(facts->present - facts->parent) % 256 == 1;/'
+mutant 'an old parent need not have the number before' grant.c \
+	's/facts->present == facts->parent + 1;/(facts->present == facts->parent + 1 || facts->parent_is_old);/'
+mutant '"fence" goes on at once' grant.c \
+	's/return IDGEN_PROMOTION_WAIT;/return IDGEN_PROMOTION_AT_ONCE;/'
+mutant '"fence" goes on at once after a plain switch' grant.c \
+	's/return IDGEN_PROMOTION_WAIT;/return plain ? IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;/'
+mutant '"fence" never goes on' grant.c \
+	's/return IDGEN_PROMOTION_WAIT;/return IDGEN_PROMOTION_NEVER;/'
+mutant '"split" ignores a young parent' grant.c \
+	's/return plain && facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :$/return plain ? IDGEN_PROMOTION_AT_ONCE :/'
+mutant '"split" goes on only from a young parent' grant.c \
+	's/return plain && facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :$/return plain \&\& !facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :/'
+mutant '"split" asks for an old parent alone' grant.c \
+	's/return plain && facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :$/return (plain || true) \&\& facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :/'
+mutant '"split" asks for a plain switch or an old parent' grant.c \
+	's/return plain && facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :$/return plain || facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :/'
+mutant '"split" always waits' grant.c \
+	's/return plain && facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :$/return plain \&\& facts->parent_is_old ? IDGEN_PROMOTION_WAIT :/'
+mutant '"split" never goes on after a plain switch' grant.c \
+	's/return plain && facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :$/return plain \&\& facts->parent_is_old ? IDGEN_PROMOTION_NEVER :/'
+mutant '"split" never goes on unless at once' grant.c \
+	's/^\t*IDGEN_PROMOTION_WAIT;/IDGEN_PROMOTION_NEVER;/'
+mutant '"split" always goes on at once' grant.c \
+	's/^\t*IDGEN_PROMOTION_WAIT;/IDGEN_PROMOTION_AT_ONCE;/'
+mutant '"trust" ignores an unreadable history' grant.c \
+	's/return facts->history_readable && !facts->has_target ?$/return !facts->has_target ?/'
+mutant '"trust" ignores a recovery target' grant.c \
+	's/return facts->history_readable && !facts->has_target ?$/return facts->history_readable ?/'
+mutant '"trust" asks for a target' grant.c \
+	's/return facts->history_readable && !facts->has_target ?$/return facts->history_readable \&\& facts->has_target ?/'
+mutant '"trust" asks for a readable history or no target' grant.c \
+	's/return facts->history_readable && !facts->has_target ?$/return facts->history_readable || !facts->has_target ?/'
+mutant '"trust" asks for a plain switch' grant.c \
+	's/return facts->history_readable && !facts->has_target ?$/return plain ?/'
+mutant '"trust" asks for an old parent' grant.c \
+	's/return facts->history_readable && !facts->has_target ?$/return facts->history_readable \&\& !facts->has_target \&\& facts->parent_is_old ?/'
+mutant '"trust" asks for the recorded parent' grant.c \
+	's/return facts->history_readable && !facts->has_target ?$/return facts->history_readable \&\& !facts->has_target \&\& facts->parent == facts->recorded ?/'
+mutant '"trust" never goes on unless at once' grant.c \
+	's/IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;/IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_NEVER;/'
+mutant '"trust" always goes on at once' grant.c \
+	's/IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;/IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_AT_ONCE;/'
+mutant '"trust" always waits' grant.c \
+	's/IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;/IDGEN_PROMOTION_WAIT : IDGEN_PROMOTION_WAIT;/'
+mutant '"refuse" waits' grant.c \
+	's/^\t\t\treturn IDGEN_PROMOTION_NEVER;/\t\t\treturn IDGEN_PROMOTION_WAIT;/'
+mutant '"refuse" goes on at once' grant.c \
+	's/^\t\t\treturn IDGEN_PROMOTION_NEVER;/\t\t\treturn IDGEN_PROMOTION_AT_ONCE;/'
+mutant '"refuse" goes on at once when "split" would' grant.c \
+	's/^\t\t\treturn IDGEN_PROMOTION_NEVER;/\t\t\treturn plain \&\& facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_NEVER;/'
+mutant 'an unknown policy waits' grant.c \
+	's/^\treturn IDGEN_PROMOTION_NEVER;/\treturn IDGEN_PROMOTION_WAIT;/'
+mutant 'an unknown policy goes on at once' grant.c \
+	's/^\treturn IDGEN_PROMOTION_NEVER;/\treturn IDGEN_PROMOTION_AT_ONCE;/'
 
 # ---- layout ----
 
