@@ -28,6 +28,7 @@
 #include "utils/memutils.h"
 
 #include "clock.h"
+#include "grant_rows.h"
 #include "mailbox.h"
 #include "namespace.h"
 #include "operation.h"
@@ -166,7 +167,7 @@ end_unused_cursors(IdgenRound *round)
 		idgen_round_begin(context);
 		if (idgen_tables_open(&failure))
 			for (int i = 0; i < ended_count; i++)
-				idgen_tables_end_incarnation(ended[i]);
+				idgen_grant_rows_end_incarnation(ended[i]);
 		idgen_round_commit(context);
 	}
 	PG_CATCH();

@@ -96,7 +96,7 @@ failure_text(IdgenFailureKind kind)
 				ERRCODE_IDGEN_AUTHORITY_UNCONFIRMED,
 					"the authority of namespace \"%s\" is a copy that nobody has adopted",
 					"",
-					"If the original will never issue IDs again, call idgen_adopt_namespace()."
+					"Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() with its name."
 			};
 		case IDGEN_FAILURE_RETIRED:
 			return (IdgenFailureText)

@@ -16,7 +16,9 @@
 #include "miscadmin.h"
 
 #include "clock.h"
+#include "grant_rows.h"
 #include "identity.h"
+#include "namespace_rows.h"
 #include "settings.h"
 #include "stats.h"
 #include "tables.h"
@@ -65,20 +67,20 @@ idgen_fence_raise(const IdgenNamespace *ns, int64 above)
 	const IdgenLayout *layout = &ns->row.layout;
 	IdgenFenceFacts facts = {
 		.now = idgen_layout_tick_at(layout, idgen_clock_wall_ms()),
-		.last_clock = Max(idgen_tables_last_clock(ns->name),
+		.last_clock = Max(idgen_namespace_rows_last_clock(ns->name),
 						  last_replayed_tick(layout)),
-		.highest_mark = idgen_tables_highest_mark(ns->name),
+		.highest_mark = idgen_namespace_rows_highest_mark(ns->name),
 		.above = above,
 		.horizon = idgen_layout_ticks_ceil(layout, layout->horizon_ms),
 		.clock_error = idgen_layout_ticks_ceil(layout,
 											   Max(idgen_max_clock_error_ms, 1))
 	};
 
-	idgen_tables_raise_floor(ns->name,
+	idgen_namespace_rows_raise_floor(ns->name,
 							 idgen_fence_floor(&facts,
 											   idgen_layout_tick_count(layout)));
-	idgen_tables_end_all(ns->name);
-	idgen_tables_reset_sums(ns->name);
+	idgen_grant_rows_end_all(ns->name);
+	idgen_namespace_rows_reset_sums(ns->name);
 	idgen_stats_add(idgen_stats_get(MyDatabaseId, ns->name),
 					IDGEN_COUNTER_FENCES, 1);
 }
@@ -97,7 +99,7 @@ idgen_fence_take_over(const IdgenNamespace *ns)
 	idgen_identity_read(&here);
 	idgen_identity_make_uuid(&row.uuid);
 	if (!ns->has_identity)
-		idgen_tables_format_text(&ns->row.layout, row.format);
+		idgen_namespace_rows_format_text(&ns->row.layout, row.format);
 	row.split_modulus = split ? 2 : 1;
 	if (!split)
 		row.split_remainder = 0;
@@ -106,8 +108,8 @@ idgen_fence_take_over(const IdgenNamespace *ns)
 			 row.identity.timeline != here.timeline)
 		row.split_remainder = idgen_identity_class();
 	row.identity = here;
-	idgen_tables_write_authority(ns->name, &row);
-	idgen_tables_reset_sums(ns->name);
+	idgen_namespace_rows_write_identity(ns->name, &row);
+	idgen_namespace_rows_reset_sums(ns->name);
 }
 
 /* Fence a namespace, and take it over. */
@@ -150,20 +152,20 @@ change_timeline(const IdgenNamespace *ns, IdgenFailure *failure)
 {
 	const IdgenLayout *layout = &ns->row.layout;
 	int64		since_ms = idgen_clock_wall_ms() -
-		idgen_tables_recorded_ms(ns->name);
+		idgen_namespace_rows_recorded_ms(ns->name);
 	IdgenPromotionFacts facts;
 	bool		parent_has_ancestors;
 
-	idgen_identity_read_switch(&facts, &parent_has_ancestors);
 	facts.policy = promotion_policy(ns);
 	facts.recorded = ns->authority.identity.timeline;
+	idgen_identity_read_switch(&facts, &parent_has_ancestors);
 	facts.parent_is_old = !parent_has_ancestors ||
 		since_ms >= layout->horizon_ms + idgen_max_clock_error_ms;
 
 	switch (idgen_promotion_judge(&facts))
 	{
 		case IDGEN_PROMOTION_AT_ONCE:
-			idgen_tables_end_all(ns->name);
+			idgen_grant_rows_end_all(ns->name);
 			idgen_fence_take_over(ns);
 			return IDGEN_CUSTODY_CHANGED;
 		case IDGEN_PROMOTION_WAIT:
@@ -173,7 +175,7 @@ change_timeline(const IdgenNamespace *ns, IdgenFailure *failure)
 	}
 	idgen_failure_set(failure, IDGEN_FAILURE_COPIED,
 					  verdict_detail(IDGEN_IDENTITY_OTHER_TIMELINE),
-					  "Its promotion policy is \"refuse\". If the original will never issue IDs again, call idgen_adopt_namespace().");
+					  "Its promotion policy is \"refuse\". Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() with its name.");
 	return IDGEN_CUSTODY_REFUSED;
 }
 
@@ -204,7 +206,7 @@ idgen_fence_verify(const IdgenNamespace *ns, IdgenFailure *failure)
 			break;
 	}
 
-	if (!idgen_tables_ever_granted(ns->name))
+	if (!idgen_namespace_rows_ever_granted(ns->name))
 	{
 		idgen_fence_take_over(ns);
 		return IDGEN_CUSTODY_CHANGED;

@@ -10,12 +10,13 @@
 #include "compat.h"
 
 #include "commands/trigger.h"
-#include "executor/spi.h"
 #include "replication/logicalworker.h"
 #include "utils/builtins.h"
 
 #include "hooks.h"
 #include "namespace.h"
+#include "namespace_rows.h"
+#include "statement.h"
 #include "tables.h"
 
 PG_FUNCTION_INFO_V1(idgen_guard);
@@ -97,19 +98,19 @@ merge_namespace(TriggerData *trigger)
 				 errmsg("invalid format of namespace \"%s\" in a restored row",
 						row.name)));
 	idgen_namespace_check_row(&row);
-	return idgen_tables_merge_namespace(&row);
+	return idgen_namespace_rows_merge(&row);
 }
 
 static bool
 merge_floor(TriggerData *trigger)
 {
 	bool		copied;
-	bool		keep = idgen_tables_merge_floor(column_name(trigger, 1),
+	bool		keep = idgen_namespace_rows_merge_floor(column_name(trigger, 1),
 												DatumGetInt64(column(trigger, 2)),
 												&copied);
 
 	if (copied)
-		idgen_hooks_kill_at_commit();
+		idgen_hooks_kill_at_commit(column_name(trigger, 1));
 	return keep;
 }
 
@@ -123,8 +124,8 @@ merge_worker(TriggerData *trigger)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid mark in a restored row")));
-	if (idgen_tables_merge_worker(column_name(trigger, 1), worker, high_water))
-		idgen_hooks_kill_at_commit();
+	if (idgen_namespace_rows_merge_mark(column_name(trigger, 1), worker, high_water))
+		idgen_hooks_kill_at_commit(column_name(trigger, 1));
 	return false;
 }
 
@@ -178,7 +179,7 @@ idgen_guard(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("idgen_guard() must be called as a trigger")));
 
-	if (idgen_tables_writing())
+	if (idgen_statement_running())
 	{
 		refuse_decrease(trigger);
 		keep = true;

@@ -2,11 +2,11 @@
  * hooks.c
  *		Notice that a database or the extension is dropped.
  *
- * Cursors of what is dropped, restored or under another policy are killed when the drop commits, and not if it is
- * rolled back, be it by a savepoint.  The authority worker of a database about
- * to be dropped leaves at once: PostgreSQL calls the hook after it has checked
- * that the user may drop the database, and before it looks who is still
- * connected.
+ * Cursors of what is dropped, restored or given another policy are killed when
+ * that transaction commits, and not if it is rolled back, be it by a savepoint.
+ * The authority worker of a database about to be dropped leaves at once:
+ * PostgreSQL calls the hook after it has checked that the user may drop the
+ * database, and before it looks who is still connected.
  */
 #include "compat.h"
 
@@ -24,6 +24,7 @@
 
 #include "clock.h"
 #include "mailbox.h"
+#include "namespace_rows.h"
 #include "pool.h"
 #include "shmem.h"
 #include "tables.h"
@@ -34,7 +35,8 @@
 /* Why the cursors of a database end when the transaction commits. */
 typedef struct IdgenPending
 {
-	IdgenKill cause;
+	IdgenKill	cause;
+	char		namespace_name[NAMEDATALEN];	/* empty = all */
 	Oid			database;
 	int			nest_level;
 } IdgenPending;
@@ -43,12 +45,13 @@ static List *pending = NIL;		/* in TopTransactionContext */
 static object_access_hook_type prev_object_access_hook = NULL;
 
 static void
-remember(IdgenKill cause, Oid database)
+remember(IdgenKill cause, Oid database, const char *namespace_name)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
 	IdgenPending *entry = palloc(sizeof(IdgenPending));
 
 	entry->cause = cause;
+	strlcpy(entry->namespace_name, namespace_name, NAMEDATALEN);
 	entry->database = database;
 	entry->nest_level = GetCurrentTransactionNestLevel();
 	pending = lappend(pending, entry);
@@ -66,7 +69,7 @@ refuse_while_granted(void)
 
 	if (!idgen_tables_find())
 		return;
-	left_ms = idgen_tables_external_until() - idgen_clock_wall_ms();
+	left_ms = idgen_namespace_rows_external_until() - idgen_clock_wall_ms();
 	if (left_ms > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
@@ -99,7 +102,7 @@ extension_dropped(bool by_table)
 		return;
 	if (by_table)
 		refuse_while_granted();
-	remember(IDGEN_KILL_EXTENSION_DROPPED, MyDatabaseId);
+	remember(IDGEN_KILL_EXTENSION_DROPPED, MyDatabaseId, "");
 }
 
 static void
@@ -113,7 +116,7 @@ object_accessed(ObjectAccessType access, Oid class, Oid object, int sub_object,
 		return;
 	if (class == DatabaseRelationId)
 	{
-		remember(IDGEN_KILL_DATABASE_DROPPED, object);
+		remember(IDGEN_KILL_DATABASE_DROPPED, object, "");
 		idgen_mailbox_stop_worker(object, STOP_WITHIN_US);
 	}
 	else if (class == RelationRelationId && idgen_tables_ours(object))
@@ -124,15 +127,14 @@ object_accessed(ObjectAccessType access, Oid class, Oid object, int sub_object,
 }
 
 /*
- * Marks were restored or a policy was changed: no cursor of this database goes
- * on.  Sessions find them gone and look their namespace up again, also in the
+ * Marks or the policy of a namespace were changed: none of its cursors goes on.  Sessions find them gone and look their namespace up again, also in the
  * middle of a transaction that processes no invalidations.
  */
 void
-idgen_hooks_kill_at_commit(void)
+idgen_hooks_kill_at_commit(const char *namespace_name)
 {
 	if (idgen_shared != NULL)
-		remember(IDGEN_KILL_CHANGED, MyDatabaseId);
+		remember(IDGEN_KILL_CHANGED, MyDatabaseId, namespace_name);
 }
 
 /* PREPARE TRANSACTION cannot carry the duty to kill cursors. */
@@ -158,7 +160,8 @@ kill_pending(void)
 	{
 		IdgenPending *entry = lfirst(cell);
 
-		idgen_pool_kill_at_commit(entry->database, entry->cause);
+		idgen_pool_kill_at_commit(entry->database, entry->namespace_name,
+								  entry->cause);
 	}
 }
 

@@ -77,8 +77,8 @@ idgen_identity_class(void)
 
 /*
  * Read how the present timeline came to be from its history file: its parent,
- * and whether recovery was to stop at a target.  The file's last line reads
- * "<parent>\\t<position>\\t<reason>".
+ * and whether any recovery since facts->recorded was to stop at a target.  Its
+ * lines, one per ancestor, read "<timeline>\\t<position>\\t<reason>".
  */
 void
 idgen_identity_read_switch(IdgenPromotionFacts *facts, bool *parent_has_ancestors)
@@ -107,7 +107,9 @@ idgen_identity_read_switch(IdgenPromotionFacts *facts, bool *parent_has_ancestor
 			continue;			/* a comment, or an empty line */
 		ancestors++;
 		facts->parent = timeline;
-		facts->has_target = strstr(line, "no recovery target specified") == NULL;
+		if (timeline >= facts->recorded &&
+			strstr(line, "no recovery target specified") == NULL)
+			facts->has_target = true;
 	}
 	facts->history_readable = !ferror(file) && ancestors > 0;
 	*parent_has_ancestors = ancestors > 1;

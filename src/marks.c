@@ -157,6 +157,28 @@ idgen_marks_earliest(const IdgenMarks *marks, const IdgenWorkerRange *range,
 	return earliest != NULL;
 }
 
+/*
+ * Count the workers reserved past "now" for external incarnations, all and a
+ * role's; also for those that have ended, until their grants end.
+ */
+void
+idgen_marks_count_external(const IdgenMarks *marks, int64 now, const char *role,
+						   int64 *all, int64 *of_role)
+{
+	*all = 0;
+	*of_role = 0;
+	for (int i = 0; i < marks->count; i++)
+	{
+		const IdgenMark *mark = &marks->marks[i];
+
+		if (!mark->external || mark->high_water <= now)
+			continue;
+		(*all)++;
+		if (strcmp(mark->role, role) == 0)
+			(*of_role)++;
+	}
+}
+
 /* The highest mark of any worker; 0 if nothing was granted. */
 int64
 idgen_marks_highest(const IdgenMarks *marks)

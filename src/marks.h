@@ -23,6 +23,8 @@ typedef struct IdgenMark
 	int32		worker;
 	int64		high_water;
 	int64		incarnation;	/* granted last; 0 = not known */
+	bool		external;		/* that one is an external generator's, ... */
+	char		role[NAMEDATALEN];	/* ... of this role */
 	ItemPointerData tid;		/* of the row version written last */
 } IdgenMark;
 
@@ -52,6 +54,9 @@ extern bool idgen_marks_earliest(const IdgenMarks *marks,
 								 const IdgenWorkerRange *range,
 								 const int64 *excluded, size_t excluded_count,
 								 int32 *worker);
+extern void idgen_marks_count_external(const IdgenMarks *marks, int64 now,
+									   const char *role, int64 *all,
+									   int64 *of_role);
 extern int64 idgen_marks_highest(const IdgenMarks *marks);
 extern bool idgen_marks_next(const char **name, int32 *worker);
 

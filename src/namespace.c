@@ -19,6 +19,7 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
+#include "namespace_rows.h"
 #include "shmem.h"
 
 uint64		idgen_namespace_version = 1;
@@ -109,7 +110,7 @@ idgen_namespace_refresh(IdgenNamespace *ns)
 		char		format[IDGEN_FORMAT_MAX];
 
 		ns->authority = authority;
-		idgen_tables_format_text(&ns->row.layout, format);
+		idgen_namespace_rows_format_text(&ns->row.layout, format);
 		ns->format_changed = strcmp(format, authority.format) != 0;
 	}
 	ns->made_here = has_identity && TransactionIdIsCurrentTransactionId(xmin);

@@ -21,6 +21,7 @@
 #include "hooks.h"
 #include "identity.h"
 #include "namespace.h"
+#include "namespace_rows.h"
 #include "request.h"
 #include "tables.h"
 
@@ -213,7 +214,7 @@ make_authority(const IdgenNamespaceRow *row, IdgenAuthorityRow *authority)
 	bool		split = strcmp(row->promotion, "split") == 0;
 
 	idgen_identity_make_uuid(&authority->uuid);
-	idgen_tables_format_text(&row->layout, authority->format);
+	idgen_namespace_rows_format_text(&row->layout, authority->format);
 	idgen_identity_read(&authority->identity);
 	authority->split_modulus = split ? 2 : 1;
 	authority->split_remainder = split ? idgen_identity_class() : 0;
@@ -246,7 +247,7 @@ idgen_create_namespace(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("extension \"idgen\" is not installed in this database")));
 	make_authority(&row, &authority);
-	if (!idgen_tables_insert_namespace(&row, &authority))
+	if (!idgen_namespace_rows_insert(&row, &authority))
 		ereport(ERROR,
 				(errcode(ERRCODE_DUPLICATE_OBJECT),
 				 errmsg("namespace \"%s\" already exists", row.name)));
@@ -332,8 +333,8 @@ idgen_alter_namespace(PG_FUNCTION_ARGS)
 	if (given.owner)
 		alter_owner(&row, PG_GETARG_OID(ALTER_OWNER));
 	idgen_namespace_check_row(&row);
-	idgen_tables_write_policy(&row, &given);
-	idgen_hooks_kill_at_commit();
+	idgen_namespace_rows_write_policy(&row, &given);
+	idgen_hooks_kill_at_commit(ns->name);
 	PG_RETURN_VOID();
 }
 
@@ -350,13 +351,13 @@ change_privilege(FunctionCallInfo fcinfo, bool allow, const char *function)
 	role = GetUserNameFromId(PG_GETARG_OID(1), false);
 	privilege = text_to_cstring(PG_GETARG_TEXT_PP(2));
 	if (strcmp(privilege, "issue") == 0)
-		idgen_tables_write_privilege(ns->name, IDGEN_PRIVILEGE_ISSUE, role, allow);
+		idgen_namespace_rows_write_privilege(ns->name, IDGEN_PRIVILEGE_ISSUE, role, allow);
 	else if (strcmp(privilege, "acquire") == 0)
-		idgen_tables_write_privilege(ns->name, IDGEN_PRIVILEGE_ACQUIRE, role, allow);
+		idgen_namespace_rows_write_privilege(ns->name, IDGEN_PRIVILEGE_ACQUIRE, role, allow);
 	else
 		idgen_arguments_invalid("privilege must be \"issue\" or \"acquire\"", NULL);
 	if (!allow)
-		idgen_hooks_kill_at_commit();
+		idgen_hooks_kill_at_commit(ns->name);
 }
 
 PG_FUNCTION_INFO_V1(idgen_allow);

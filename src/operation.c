@@ -14,8 +14,10 @@
 #include "utils/memutils.h"
 
 #include "fence.h"
+#include "grant_rows.h"
 #include "marks.h"
 #include "namespace.h"
+#include "namespace_rows.h"
 #include "pool.h"
 #include "round.h"
 #include "tables.h"
@@ -49,7 +51,7 @@ owned_namespace(const IdgenMailTaken *request, IdgenFailure *failure)
 		idgen_failure_set(failure, IDGEN_FAILURE_NOT_OWNER, NULL, NULL);
 		ns = NULL;
 	}
-	else if (!idgen_tables_lock_namespace(ns->name))
+	else if (!idgen_namespace_rows_lock(ns->name))
 	{
 		idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
 						  "Another session has locked the namespace.",
@@ -63,7 +65,7 @@ static void
 retire(IdgenNamespace *ns, IdgenAftermath *aftermath)
 {
 	if (!ns->row.retired)
-		idgen_tables_retire(ns->name);
+		idgen_namespace_rows_retire(ns->name);
 	aftermath->kill_namespace = true;
 	aftermath->uuid = ns->authority.uuid;
 }
@@ -119,7 +121,7 @@ adopt(IdgenNamespace *ns, const IdgenMail *mail, IdgenFailure *failure,
 		return;
 	}
 	if (mail->first_worker >= 0)
-		idgen_tables_write_range(ns->name, mail->first_worker, mail->last_worker);
+		idgen_namespace_rows_write_range(ns->name, mail->first_worker, mail->last_worker);
 	idgen_fence_raise(ns, tick_above(ns, mail->above));
 	idgen_fence_take_over(ns);
 	aftermath->kill_namespace = ns->has_identity;
@@ -156,12 +158,12 @@ deactivate(const IdgenMailTaken *request, IdgenFailure *failure)
 	const char *role = GetUserNameFromId(request->role, true);
 	IdgenIncarnationRow row;
 
-	if (!idgen_tables_read_incarnation(request->mail.incarnation, &row) ||
+	if (!idgen_grant_rows_read_incarnation(request->mail.incarnation, &row) ||
 		!row.external || role == NULL || strcmp(row.role, role) != 0 ||
 		!same_hash(row.token_hash, request->mail.token_hash))
 		reject(failure);
 	else if (row.active)
-		idgen_tables_deactivate(request->mail.incarnation);
+		idgen_grant_rows_deactivate(request->mail.incarnation);
 }
 
 /* The owner of a namespace ends somebody's incarnation. */
@@ -172,7 +174,7 @@ end_incarnation(const IdgenMailTaken *request, IdgenFailure *failure,
 	IdgenIncarnationRow row;
 	IdgenNamespace *ns = NULL;
 
-	if (idgen_tables_read_incarnation(request->mail.incarnation, &row))
+	if (idgen_grant_rows_read_incarnation(request->mail.incarnation, &row))
 		ns = idgen_namespace_find(row.namespace_name);
 	else if (superuser_arg(request->role))
 	{
@@ -188,7 +190,7 @@ end_incarnation(const IdgenMailTaken *request, IdgenFailure *failure,
 		return;
 	}
 	if (row.active)
-		idgen_tables_end_incarnation(request->mail.incarnation);
+		idgen_grant_rows_end_incarnation(request->mail.incarnation);
 	aftermath->kill_incarnation = !row.external;
 }
 

@@ -427,11 +427,13 @@ forget_dropped(Oid database, bool whole_database)
 }
 
 /*
- * Kill the cursors of a database, or of one namespace of it.  Caller holds the
- * directory lock exclusively.
+ * Kill the cursors of a database, or of one namespace of it: by uuid if that is
+ * not NULL, by name if that is not empty.  Caller holds the directory lock
+ * exclusively.
  */
 static void
-kill_matching(Oid database, const pg_uuid_t *namespace_uuid)
+kill_matching(Oid database, const pg_uuid_t *namespace_uuid,
+			  const char *namespace_name)
 {
 	for (int i = 0; i < idgen_shared->slot_count; i++)
 	{
@@ -439,7 +441,9 @@ kill_matching(Oid database, const pg_uuid_t *namespace_uuid)
 
 		if (info->database != database ||
 			(namespace_uuid != NULL &&
-			 !same_uuid(&info->namespace_uuid, namespace_uuid)))
+			 !same_uuid(&info->namespace_uuid, namespace_uuid)) ||
+			(namespace_name[0] != '\0' &&
+			 strcmp(info->namespace_name, namespace_name) != 0))
 			continue;
 		if (info->state == IDGEN_SLOT_RESERVED)
 			info->state = IDGEN_SLOT_FREE;
@@ -459,24 +463,26 @@ idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid)
 	while (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE,
 							  DIRECTORY_WITHIN_US))
 		CHECK_FOR_INTERRUPTS();
-	kill_matching(database, namespace_uuid);
+	kill_matching(database, namespace_uuid, "");
 	idgen_unlock_directory();
 	directory_changed();
 }
 
 /*
- * The cursors of a database end at the commit of a session.  This must not
+ * The cursors of a database, or of the namespace named unless that is empty, end
+ * at the commit of a session.  This must not
  * fail: should the directory lock be held by a stopped process, they stay.
  * After a drop they are unreachable all the same, since no session can look the
  * namespace up any more, and run dry with their grants.
  */
 void
-idgen_pool_kill_at_commit(Oid database, IdgenKill why)
+idgen_pool_kill_at_commit(Oid database, const char *namespace_name,
+						  IdgenKill why)
 {
 	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE,
 						   DIRECTORY_WITHIN_US))
 		return;
-	kill_matching(database, NULL);
+	kill_matching(database, NULL, namespace_name);
 	switch (why)
 	{
 		case IDGEN_KILL_CHANGED:

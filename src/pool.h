@@ -61,7 +61,8 @@ extern void idgen_pool_release_reserved(Oid database);
 extern void idgen_pool_kill_slot(int slot, uint64 tenure);
 extern void idgen_pool_kill_incarnation(Oid database, int64 incarnation);
 extern void idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid);
-extern void idgen_pool_kill_at_commit(Oid database, IdgenKill why);
+extern void idgen_pool_kill_at_commit(Oid database, const char *namespace_name,
+									  IdgenKill why);
 extern int64 idgen_pool_dropped_until(Oid database,
 									  const char *namespace_name);
 

@@ -13,6 +13,7 @@
 #include "retention.h"
 
 #include "clock.h"
+#include "grant_rows.h"
 #include "marks.h"
 #include "namespace.h"
 #include "round.h"
@@ -46,7 +47,7 @@ compact_some(void)
 		ns = idgen_namespace_find(name);
 		if (ns == NULL)
 			continue;
-		(void) idgen_tables_compact(name, worker,
+		(void) idgen_grant_rows_compact(name, worker,
 									idgen_layout_tick_at(&ns->row.layout,
 														 idgen_clock_wall_ms()),
 									SETTLED_S, idgen_grant_retention_s);
@@ -73,7 +74,7 @@ idgen_retention_step(void)
 			compact_some();
 			if (now_us - last_incarnations_us >= INCARNATIONS_EVERY_US)
 			{
-				(void) idgen_tables_forget_incarnations(idgen_grant_retention_s);
+				(void) idgen_grant_rows_forget_incarnations(idgen_grant_retention_s);
 				last_incarnations_us = now_us;
 			}
 		}

@@ -29,7 +29,6 @@
 
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/memutils.h"
@@ -38,10 +37,13 @@
 #include "alert.h"
 #include "clock.h"
 #include "fence.h"
+#include "grant_rows.h"
 #include "identity.h"
 #include "marks.h"
+#include "namespace_rows.h"
 #include "settings.h"
 #include "shmem.h"
+#include "statement.h"
 #include "stats.h"
 #include "tables.h"
 
@@ -178,7 +180,7 @@ bring_marks(IdgenJob *job)
 
 	marks->tables_version = idgen_tables_version;
 	marks->fingerprint = idgen_tables_fingerprint();
-	switch (idgen_tables_load_marks(job->name, marks))
+	switch (idgen_grant_rows_load_marks(job->name, marks))
 	{
 		case IDGEN_LOAD_OK:
 			return true;
@@ -216,8 +218,8 @@ begin_after_dropped(IdgenJob *job, const IdgenNamespace *ns)
 	until = Min(until, idgen_layout_tick_count(&ns->row.layout));
 	if (until <= job->marks->floor)
 		return true;
-	idgen_tables_raise_floor(job->name, until);
-	idgen_tables_reset_sums(job->name);
+	idgen_namespace_rows_raise_floor(job->name, until);
+	idgen_namespace_rows_reset_sums(job->name);
 	job->marks->loaded = false;
 	return bring_marks(job);
 }
@@ -613,7 +615,7 @@ external_worker_left(const IdgenRound *round, const IdgenJob *job,
 	int64		all;
 	int64		of_role;
 
-	idgen_tables_live_externals(job->name, job->now, role, &all, &of_role);
+	idgen_marks_count_external(job->marks, job->now, role, &all, &of_role);
 	for (int i = 0; i < round->item_count; i++)
 	{
 		const IdgenItem *item = &round->items[i];
@@ -697,7 +699,7 @@ is_holder(const IdgenMailTaken *taken, const IdgenJob *job,
 	const char *role = GetUserNameFromId(taken->role, true);
 	uint8		difference = 0;
 
-	if (!idgen_tables_read_incarnation(taken->mail.incarnation, row))
+	if (!idgen_grant_rows_read_incarnation(taken->mail.incarnation, row))
 		return false;
 	for (int i = 0; i < IDGEN_TOKEN_HASH_SIZE; i++)
 		difference |= row->token_hash[i] ^ taken->mail.token_hash[i];
@@ -791,7 +793,7 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, int request)
 	memset(&last, 0, sizeof(last));
 	mark = idgen_marks_find(job->marks, row.worker);
 	facts.holds_worker = mark != NULL && mark->incarnation == mail->incarnation &&
-		idgen_tables_last_grant(job->name, row.worker, &last) &&
+		idgen_grant_rows_last(job->name, row.worker, &last) &&
 		last.incarnation == mail->incarnation;
 	facts.is_last_request = last.has_request &&
 		same_uuid(&last.request_id, &mail->request_id);
@@ -800,7 +802,7 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, int request)
 
 	/* far back only where it decides between stale and forked */
 	facts.is_recorded = facts.holds_worker && !facts.is_last_request &&
-		idgen_tables_request_recorded(job->name, row.worker, mail->incarnation,
+		idgen_grant_rows_request_recorded(job->name, row.worker, mail->incarnation,
 									  &mail->request_id,
 									  facts.after_grant == facts.last_grant ?
 									  RECORDED_NEAR : RECORDED_FAR);
@@ -819,7 +821,7 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, int request)
 				   "Use a new request id for a new grant.");
 			break;
 		case IDGEN_CHAIN_FORKED:
-			idgen_tables_end_incarnation(mail->incarnation);
+			idgen_grant_rows_end_incarnation(mail->incarnation);
 			idgen_stats_add(job_stats(job), IDGEN_COUNTER_FORKS, 1);
 			reject(job, answer, "The request does not follow its last grant: two processes use the same incarnation. It has been ended.",
 				   "Each process activates an incarnation of its own with idgen_activate().");
@@ -879,7 +881,7 @@ lock_rows(IdgenRound *round)
 				jobs[count++] = i;
 				break;
 			}
-	locked = idgen_tables_lock_authorities(marks, count);
+	locked = idgen_grant_rows_lock_authorities(marks, count);
 	for (int i = 0; i < count; i++)
 		round->jobs[jobs[i]].dropped_out = !locked[i];
 
@@ -890,7 +892,7 @@ lock_rows(IdgenRound *round)
 			tids[count] = round->items[i].row.mark->tid;
 			items[count++] = i;
 		}
-	locked = idgen_tables_lock_marks(tids, count);
+	locked = idgen_grant_rows_lock_marks(tids, count);
 	for (int i = 0; i < count; i++)
 		if (!locked[i])
 			round->jobs[round->items[items[i]].job].dropped_out = true;
@@ -928,7 +930,7 @@ idgen_round_begin(MemoryContext context)
 {
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
-	SPI_connect();
+	idgen_statement_connect();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	MemoryContextSwitchTo(context);
 }
@@ -941,7 +943,7 @@ idgen_round_begin(MemoryContext context)
 void
 idgen_round_commit(MemoryContext context)
 {
-	SPI_finish();
+	idgen_statement_end();
 	PopActiveSnapshot();
 	CommitTransactionCommand();
 	XLogFlush(XactLastCommitEnd);
@@ -1018,7 +1020,7 @@ end_strangers(const IdgenRound *round)
 
 	for (int i = 0; i < round->survey_count; i++)
 		living[i] = round->surveys[i].incarnation;
-	idgen_tables_end_strangers(&idgen_shared->boot, living, round->survey_count);
+	idgen_grant_rows_end_strangers(&idgen_shared->boot, living, round->survey_count);
 }
 
 /* Log what an operator should know of a namespace. */
@@ -1050,7 +1052,7 @@ decide_and_write(IdgenRound *round)
 	rows = palloc((round->item_count + 1) * sizeof(IdgenGrantRow));
 	for (int i = 0; i < round->item_count; i++)
 		rows[i] = round->items[i].row;
-	idgen_tables_write_grants(rows, round->item_count, &idgen_shared->boot);
+	idgen_grant_rows_write(rows, round->item_count, &idgen_shared->boot);
 }
 
 /* Carry a round out; raises if it could not. */

@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "mailbox.h"
+#include "marks.h"
 #include "namespace.h"
 #include "pool.h"
 

@@ -34,7 +34,13 @@ foreach my $round (1 .. 5)
 	is(scalar @{ $result->{rows} }, 4000, 'IDs that are seconds ahead of the clock') or diag(explain($result->{error}));
 	$ledger->add("n$round", $result);
 	$ledger->add('ids', $session->query("SELECT idgen_next()"));
-	# Shows that the crash loses what it is meant to lose.
+	# Shows that the crash loses what it is meant to lose: whoever might flush it stands still
+	# meanwhile, and dies without another step when the postmaster is dead.
+	foreach my $pid ($session->column("SELECT pid FROM pg_stat_activity WHERE backend_type IN ('idgen authority', 'walwriter', 'background writer', 'checkpointer')"))
+	{
+		kill 'STOP', $pid;
+		system("(sleep 1; kill -KILL $pid) >/dev/null 2>&1 &");
+	}
 	$session->query("INSERT INTO witness VALUES ($round)");
 	ok(crash($node), 'killed right after the first IDs');
 	$node->start;

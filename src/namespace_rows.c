@@ -1,0 +1,365 @@
+/*
+ * namespace_rows.c
+ *		Write namespaces, their policy, identity and floor; merge restored rows.
+ *
+ * Sessions write in their own transaction, and everybody is told at its commit;
+ * the authority worker in its own.
+ */
+#include "compat.h"
+
+#include "namespace_rows.h"
+
+#include "utils/builtins.h"
+#include "utils/uuid.h"
+
+#include "statement.h"
+
+/* --------------------------------------------------------------------
+ * In the caller's transaction
+ * -------------------------------------------------------------------- */
+
+/*
+ * The Unix ms until which external generators may hold grants, of any namespace
+ * of this database; 0 if none does.  Those they have given back do not count.
+ */
+int64
+idgen_namespace_rows_external_until(void)
+{
+	bool		isnull;
+	double		until_ms;
+
+	idgen_statement_connect();
+	idgen_statement_run(IDGEN_SQL_EXTERNAL_UNTIL, NULL, NULL);
+	until_ms = DatumGetFloat8(idgen_statement_value(0, 1, &isnull));
+	idgen_statement_end();
+	return isnull ? 0 : (int64) Min(until_ms, (double) IDGEN_UNIX_MS_MAX);
+}
+
+/* A format as text; there must be room for IDGEN_FORMAT_MAX. */
+void
+idgen_namespace_rows_format_text(const IdgenLayout *layout, char *format)
+{
+	snprintf(format, IDGEN_FORMAT_MAX,
+			 "time %d/%d/%d epoch " INT64_FORMAT " tick " INT64_FORMAT " horizon " INT64_FORMAT,
+			 layout->timestamp_bits, layout->worker_bits, layout->sequence_bits,
+			 (int64) layout->epoch_ms, (int64) layout->tick_ms,
+			 (int64) layout->horizon_ms);
+}
+
+/* The arguments of the statements that write idgen_authority. */
+static void
+authority_arguments(const char *name, const IdgenAuthorityRow *row, Datum *values)
+{
+	const IdgenIdentity *identity = &row->identity;
+
+	values[0] = CStringGetTextDatum(name);
+	values[1] = UUIDPGetDatum(&row->uuid);
+	values[2] = CStringGetTextDatum(row->format);
+	values[3] = Int32GetDatum(row->split_modulus);
+	values[4] = Int32GetDatum(row->split_remainder);
+	values[5] = Int64GetDatum((int64) identity->system_identifier);
+	values[6] = ObjectIdGetDatum(identity->database);
+	values[7] = Int64GetDatum(identity->timeline);
+	values[8] = Int64GetDatum((int64) identity->control_inode);
+	values[9] = Int64GetDatum(identity->control_birth);
+	values[10] = Int64GetDatum((int64) identity->version_inode);
+	values[11] = Int64GetDatum(identity->version_birth);
+}
+
+/*
+ * A new namespace with its identity and a floor of 0.  False if the name is
+ * taken, also by a transaction that committed while this one waited for it.
+ */
+bool
+idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
+							  const IdgenAuthorityRow *authority)
+{
+	Datum		values[IDGEN_ARGUMENTS_MAX];
+	bool		inserted;
+
+	idgen_statement_begin(row->name);
+	values[IDGEN_NAMESPACE_NAME - 1] = CStringGetTextDatum(row->name);
+	values[IDGEN_NAMESPACE_KIND - 1] = CStringGetTextDatum("time");
+	values[IDGEN_NAMESPACE_TIMESTAMP_BITS - 1] = Int32GetDatum(row->layout.timestamp_bits);
+	values[IDGEN_NAMESPACE_WORKER_BITS - 1] = Int32GetDatum(row->layout.worker_bits);
+	values[IDGEN_NAMESPACE_SEQUENCE_BITS - 1] = Int32GetDatum(row->layout.sequence_bits);
+	values[IDGEN_NAMESPACE_EPOCH_MS - 1] = Int64GetDatum(row->layout.epoch_ms);
+	values[IDGEN_NAMESPACE_TICK_MS - 1] = Int64GetDatum(row->layout.tick_ms);
+	values[IDGEN_NAMESPACE_HORIZON_MS - 1] = Int64GetDatum(row->layout.horizon_ms);
+	values[IDGEN_NAMESPACE_GRANT_INTERVAL_MS - 1] = Int64GetDatum(row->grant_interval_ms);
+	values[IDGEN_NAMESPACE_RUN_AHEAD_MS - 1] = Int64GetDatum(row->run_ahead_ms);
+	values[IDGEN_NAMESPACE_FIRST_WORKER - 1] = Int32GetDatum(row->first_worker);
+	values[IDGEN_NAMESPACE_LAST_WORKER - 1] = Int32GetDatum(row->last_worker);
+	values[IDGEN_NAMESPACE_DURABILITY - 1] = CStringGetTextDatum(row->durability);
+	values[IDGEN_NAMESPACE_PROMOTION - 1] = CStringGetTextDatum(row->promotion);
+	values[IDGEN_NAMESPACE_RESTRICTED - 1] = BoolGetDatum(row->restricted);
+	values[IDGEN_NAMESPACE_ISSUING - 1] = BoolGetDatum(row->issuing);
+	values[IDGEN_NAMESPACE_RETIRED - 1] = BoolGetDatum(row->retired);
+	values[IDGEN_NAMESPACE_OWNER - 1] = CStringGetTextDatum(row->owner);
+	inserted = idgen_statement_run(IDGEN_SQL_INSERT_NAMESPACE, values, NULL) > 0;
+	if (inserted)
+	{
+		values[0] = CStringGetTextDatum(row->name);
+		values[1] = Int64GetDatum(0);
+		idgen_statement_run(IDGEN_SQL_INSERT_FLOOR, values, NULL);
+
+		authority_arguments(row->name, authority, values);
+		idgen_statement_run(IDGEN_SQL_INSERT_AUTHORITY, values, NULL);
+
+		/* a restore may have left marks of this name: they count */
+		idgen_statement_run_for(IDGEN_SQL_RESET_SUMS, row->name);
+	}
+	idgen_statement_end();
+	idgen_tables_announce();
+	return inserted;
+}
+
+/*
+ * Change those columns of a namespace's policy that are given; what somebody
+ * else changes at the same time in others is kept.
+ */
+void
+idgen_namespace_rows_write_policy(const IdgenNamespaceRow *row, const IdgenPolicyGiven *given)
+{
+	Datum		values[7] = {
+		CStringGetTextDatum(row->name),
+		Int64GetDatum(row->grant_interval_ms),
+		Int64GetDatum(row->run_ahead_ms),
+		CStringGetTextDatum(row->durability),
+		CStringGetTextDatum(row->promotion),
+		BoolGetDatum(row->restricted),
+		CStringGetTextDatum(row->owner)
+	};
+	char		nulls[7] = {
+		' ',
+		given->grant_interval ? ' ' : 'n',
+		given->run_ahead ? ' ' : 'n',
+		given->durability ? ' ' : 'n',
+		given->promotion ? ' ' : 'n',
+		given->restricted ? ' ' : 'n',
+		given->owner ? ' ' : 'n'
+	};
+
+	idgen_statement_begin(row->name);
+	idgen_statement_run(IDGEN_SQL_UPDATE_POLICY, values, nulls);
+	idgen_statement_end();
+	idgen_tables_announce();
+}
+
+/* Give a privilege to a role, or take it back. */
+void
+idgen_namespace_rows_write_privilege(const char *name, IdgenPrivilege privilege,
+							 const char *role, bool allow)
+{
+	Datum		values[3] = {
+		CStringGetTextDatum(name), CStringGetTextDatum(role),
+		BoolGetDatum(allow)
+	};
+
+	idgen_statement_begin(name);
+	idgen_statement_run(privilege == IDGEN_PRIVILEGE_ISSUE ? IDGEN_SQL_UPDATE_ISSUE_ROLES :
+		IDGEN_SQL_UPDATE_ACQUIRE_ROLES, values, NULL);
+	idgen_statement_end();
+	idgen_tables_announce();
+}
+
+/* Forget who the authority is: from now on this is a copy (DESIGN 8). */
+static void
+forget_identity(const char *name)
+{
+	idgen_statement_run_for(IDGEN_SQL_DELETE_AUTHORITY, name);
+	idgen_tables_announce();
+}
+
+/*
+ * A restored row of idgen_namespace meets ours.  True if there is none, so
+ * that the row is to be inserted.  Another format under the same name is an
+ * error; the worker range and the policy stay ours; retired is for ever.
+ */
+bool
+idgen_namespace_rows_merge(const IdgenNamespaceRow *row)
+{
+	IdgenNamespaceRow ours;
+
+	if (!idgen_tables_read_namespace(row->name, &ours))
+	{
+		idgen_tables_announce();
+		return true;
+	}
+	if (memcmp(&ours.layout, &row->layout, sizeof(IdgenLayout)) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("namespace \"%s\" exists with another format", row->name),
+				 errhint("IDs of both formats would be mixed. Restore into a database in which the namespace does not exist.")));
+	if (row->retired && !ours.retired)
+	{
+		idgen_statement_begin(row->name);
+		idgen_statement_run_for(IDGEN_SQL_RETIRE_NAMESPACE, row->name);
+		idgen_statement_end();
+		idgen_tables_announce();
+	}
+	return false;
+}
+
+/* The floor of a namespace; 0 if it has no row. */
+int64
+idgen_namespace_rows_floor(const char *name, bool *exists)
+{
+	bool		isnull;
+
+	*exists = idgen_statement_run_for(IDGEN_SQL_READ_FLOOR, name) > 0;
+	return *exists ? DatumGetInt64(idgen_statement_value(0, 1, &isnull)) : 0;
+}
+
+/*
+ * A restored row of idgen_floor meets ours.  True if there is none.  A higher
+ * floor brings marks from elsewhere, so this authority is a copy: *copied.
+ */
+bool
+idgen_namespace_rows_merge_floor(const char *name, int64 floor, bool *copied)
+{
+	Datum		values[2] = {CStringGetTextDatum(name), Int64GetDatum(floor)};
+	bool		exists;
+	bool		higher;
+
+	idgen_statement_begin(name);
+	higher = floor > idgen_namespace_rows_floor(name, &exists);
+	if (exists && higher)
+		idgen_statement_run(IDGEN_SQL_RAISE_FLOOR, values, NULL);
+	if (higher)
+		forget_identity(name);
+	idgen_statement_end();
+	*copied = higher;
+	return !exists;
+}
+
+/*
+ * A restored row of idgen_worker meets our mark, max(its row, the floor), and
+ * is merged.  Its incarnation was another authority's.  True if it was higher,
+ * so that this authority is a copy.
+ */
+bool
+idgen_namespace_rows_merge_mark(const char *name, int32 worker, int64 high_water)
+{
+	Datum		values[3] = {
+		CStringGetTextDatum(name), Int32GetDatum(worker),
+		Int64GetDatum(high_water)
+	};
+	bool		exists;
+	bool		isnull;
+	int64		mark;
+
+	idgen_statement_begin(name);
+	mark = idgen_namespace_rows_floor(name, &exists);
+	exists = idgen_statement_run(IDGEN_SQL_READ_MARK, values, NULL) > 0;
+	if (exists)
+		mark = Max(mark, DatumGetInt64(idgen_statement_value(0, 1, &isnull)));
+	if (high_water > mark)
+	{
+		idgen_statement_run(exists ? IDGEN_SQL_RAISE_MARK : IDGEN_SQL_INSERT_MARK, values, NULL);
+		forget_identity(name);
+	}
+	idgen_statement_end();
+	return high_water > mark;
+}
+
+/* --------------------------------------------------------------------
+ * By the authority worker, in its transaction
+ * -------------------------------------------------------------------- */
+
+/* Lock the rows of a namespace, and its identity if it has one; false if not. */
+bool
+idgen_namespace_rows_lock(const char *name)
+{
+	return idgen_statement_run_for(IDGEN_SQL_LOCK_NAMESPACE, name) > 0 &&
+		(idgen_statement_run_for(IDGEN_SQL_LOCK_IDENTITY, name) > 0 ||
+		 idgen_statement_run_for(IDGEN_SQL_FIND_AUTHORITY, name) == 0);
+}
+
+/* Was anything ever granted or fenced? */
+bool
+idgen_namespace_rows_ever_granted(const char *name)
+{
+	bool		isnull;
+
+	idgen_statement_run_for(IDGEN_SQL_EVER_GRANTED, name);
+	return DatumGetBool(idgen_statement_value(0, 1, &isnull));
+}
+
+/* The clock at the last grant, in ticks; 0 if nothing is known. */
+int64
+idgen_namespace_rows_last_clock(const char *name)
+{
+	bool		isnull;
+
+	return idgen_statement_run_for(IDGEN_SQL_LAST_CLOCK, name) == 0 ? 0 :
+		DatumGetInt64(idgen_statement_value(0, 1, &isnull));
+}
+
+/* When the identity was recorded, in Unix ms; 0 if there is none. */
+int64
+idgen_namespace_rows_recorded_ms(const char *name)
+{
+	bool		isnull;
+
+	return idgen_statement_run_for(IDGEN_SQL_RECORDED_MS, name) == 0 ? 0 :
+		DatumGetInt64(idgen_statement_value(0, 1, &isnull));
+}
+
+/* The highest mark of a namespace, its floor included. */
+int64
+idgen_namespace_rows_highest_mark(const char *name)
+{
+	bool		isnull;
+
+	idgen_statement_run_for(IDGEN_SQL_HIGHEST_MARK, name);
+	return DatumGetInt64(idgen_statement_value(0, 1, &isnull));
+}
+
+/* Move the floor of a namespace up, or make it anew; it never moves down. */
+void
+idgen_namespace_rows_raise_floor(const char *name, int64 floor)
+{
+	Datum		values[2] = {CStringGetTextDatum(name), Int64GetDatum(floor)};
+
+	idgen_statement_run(IDGEN_SQL_RAISE_FLOOR, values, NULL);
+}
+
+/* After a fence, whatever the marks are is below the floor: count anew. */
+void
+idgen_namespace_rows_reset_sums(const char *name)
+{
+	idgen_statement_run_for(IDGEN_SQL_RESET_SUMS, name);
+}
+
+/* Record the identity of a namespace, or another one. */
+void
+idgen_namespace_rows_write_identity(const char *name, const IdgenAuthorityRow *row)
+{
+	Datum		values[IDGEN_ARGUMENTS_MAX];
+
+	authority_arguments(name, row, values);
+	idgen_statement_expect(idgen_statement_run(IDGEN_SQL_UPDATE_AUTHORITY, values, NULL), 1);
+	idgen_tables_announce();
+}
+
+/* Change the workers an authority uses. */
+void
+idgen_namespace_rows_write_range(const char *name, int32 first_worker, int32 last_worker)
+{
+	Datum		values[3] = {
+		CStringGetTextDatum(name), Int32GetDatum(first_worker),
+		Int32GetDatum(last_worker)
+	};
+
+	idgen_statement_run(IDGEN_SQL_UPDATE_RANGE, values, NULL);
+	idgen_tables_announce();
+}
+
+/* Retire a namespace. */
+void
+idgen_namespace_rows_retire(const char *name)
+{
+	idgen_statement_run_for(IDGEN_SQL_RETIRE_NAMESPACE, name);
+	idgen_tables_announce();
+}
