@@ -72,7 +72,7 @@ help:
 	@echo 'make install     install it there'
 	@echo 'make installcheck  run the SQL tests against a running server that preloads idgen'
 	@echo 'make demo        see IDs come out of a throw-away server (KEEP=1 leaves it running)'
-	@echo 'make test        everything below but the drills: unit, build, regress, pgtap, isolation, tap'
+	@echo 'make test        everything below but the drills, and a build with warnings as errors'
 	@echo 'make quick       the edit loop: unit and regress'
 	@echo 'make unit        the core alone, under address and undefined-behaviour sanitizers'
 	@echo 'make regress     SQL surface and error texts'

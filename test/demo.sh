@@ -146,7 +146,7 @@ wait_for_ledger $((before_kill / 3))
 good "$(all_seen | wc -l) IDs in the ledger so far, and the clients go on"
 
 section 'What is in an ID'
-statement 'SELECT o.id, d.* FROM orders o, idgen_decode(o.id) d …'
+statement 'SELECT o.id, o.client, d.format, d.timestamp, d.worker, d.sequence FROM orders o, idgen_decode(o.id) d …'
 show <<'SQL'
 SELECT o.id, o.client, d.format, d.timestamp, d.worker, d.sequence
   FROM (SELECT id, client FROM orders ORDER BY id DESC LIMIT 5) o, idgen_decode(o.id) d
@@ -265,9 +265,15 @@ if [ -n "${KEEP:-}" ]; then
 	section 'Yours now'
 	say 'Connect:'
 	say "  $bin/psql -h $PGHOST -U postgres demo"
-	say 'Stop and remove, as user '"$(id -un)"':'
-	say "  $bin/pg_ctl -D $dir/data -m fast stop"
-	say "then: rm -rf ${IDGEN_KEPT:-$IDGEN_SCRATCH} $TMPDIR"
+	say 'To follow the README there, in an empty database: CREATE DATABASE shop; then \c shop'
+	say 'Stop and remove:'
+	if [ -n "${IDGEN_KEPT:-}" ] && [ "$IDGEN_KEPT" != "$IDGEN_SCRATCH" ]; then
+		# started by root, for whom the server runs as another user
+		say "  su $(id -un) -s /bin/sh -c '$bin/pg_ctl -D $dir/data -m fast stop'"
+	else
+		say "  $bin/pg_ctl -D $dir/data -m fast stop"
+	fi
+	say "  rm -rf ${IDGEN_KEPT:-$IDGEN_SCRATCH} $TMPDIR"
 else
 	stop_server "$bin" "$dir"
 	printf '\n   The server is stopped and its files are removed. KEEP=1 make demo leaves it running.\n'

@@ -20,6 +20,12 @@ need()
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
+# No package helps against a PG_CONFIG that is mistyped.
+case ${PG_CONFIG:-pg_config} in
+	pg_config | /usr/lib/postgresql/*/bin/pg_config) ;;
+	*) have "$PG_CONFIG" || die "PG_CONFIG: there is no program $PG_CONFIG" ;;
+esac
+
 check()
 {
 	missing=() packages=()
