@@ -43,6 +43,12 @@
  * database waits for this worker. */
 #define SLEEP_MAX_MS		1000
 
+/*
+ * Rounds begin at least this far apart.  A request that comes alone is not
+ * delayed by it; of many, several share a commit.
+ */
+#define ROUND_APART_US		INT64_C(5000)
+
 /* Shortest sleep, and the pause before what failed is tried again. */
 #define SLEEP_MIN_MS		2
 #define RETRY_MS			20
@@ -348,6 +354,19 @@ turn(void)
 		next_round_ms(&round);
 }
 
+/* Let a moment pass since the last turn, in which further requests gather. */
+static void
+gather(void)
+{
+	static int64 last_turn_us = 0;
+	int64		left_us = last_turn_us + ROUND_APART_US -
+		idgen_clock_monotonic_us();
+
+	if (left_us > 0)
+		pg_usleep((long) left_us);
+	last_turn_us = idgen_clock_monotonic_us();
+}
+
 /* Is there nothing to do, and has there not been for long enough? */
 static bool
 may_leave(void)
@@ -482,6 +501,7 @@ idgen_authority_main(Datum main_arg)
 			proc_exit(0);
 		}
 
+		gather();
 		MemoryContextSwitchTo(round_context);
 		pgstat_report_activity(STATE_RUNNING, "granting");
 		sleep_ms = turn();
