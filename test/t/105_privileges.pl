@@ -192,7 +192,7 @@ foreach my $greedy (@hoard[ 0 .. 2 ])
 		last if $result->{error};
 		$greedy = { %$greedy, %{ $last = Generator::granted($result) } };
 	}
-	is(Idgen::Session::state_of($result), 'IG001', 'and nothing is granted beyond the horizon');
+	like(Idgen::Session::state_of($result), qr/^(IG001|)$/, 'and no more than what has come within the horizon meanwhile');
 }
 cmp_ok($super->value(q{SELECT max(high_water) - (extract(epoch FROM clock_timestamp() - '2025-01-01 00:00:00+00') * 1000)::bigint
 	FROM idgen_worker WHERE namespace = 'fleet'}), '<=', 2000, 'no mark is beyond it');

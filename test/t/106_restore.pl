@@ -16,7 +16,7 @@ use Idgen::Session;
 
 # A fence lasts half a second and a bit.
 my $node = idgen_node('restore', extension => 0, streaming => 'logical', conf => "idgen.max_clock_error = '300ms'\nidgen.wait_timeout = '20s'
-max_worker_processes = 24\nmax_replication_slots = 4\nmax_wal_senders = 4");
+max_worker_processes = 24\nmax_replication_slots = 20\nmax_wal_senders = 20");
 my $ledger = Idgen::Ledger->new;
 my $directory = PostgreSQL::Test::Utils::tempdir();
 my $schema = '"Od d"';
