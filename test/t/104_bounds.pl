@@ -215,6 +215,10 @@ is($super->value("SELECT state FROM idgen_incarnation WHERE incarnation = $curso
 my $other = $issuing->value("SELECT idgen_next('wide')");
 cmp_ok($other, '>', $id, 'the session gets a greater ID');
 isnt($super->value("SELECT incarnation FROM idgen_incarnation WHERE namespace = 'wide' AND kind = 'server' AND state = 'active'"), $cursor, 'from another incarnation');
+my ($before, $after) = map { $super->value("SELECT worker FROM idgen_decode($_, 'wide')") } ($id, $other);
+isnt($after, $before, 'and another worker: the one before is reserved until its grant ends');
+is($super->value("SELECT i.worker FROM idgen_incarnation i WHERE namespace = 'wide' AND kind = 'server' AND state = 'active'"), $after,
+	'which is the incarnation that issues');
 
 $_->close foreach (values %as, $issuing, $super);
 $node->stop;
