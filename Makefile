@@ -21,13 +21,11 @@ EXTRA_CLEAN = tmp_check results regression.diffs regression.out test/unit/build
 
 harness_targets := help unit regress isolation pgtap tap test quick drills demo bench
 
-# IDGEN_BREAK=<name> takes one safety rule out (-DIDGEN_BREAK_<NAME>), so that a drill can show
-# that the rule's test notices. Such a build must never reach a real server: it is honoured only
-# together with DESTDIR, by test/private-tree.sh, which builds from its own copy of the sources.
+# IDGEN_BREAK=<name> takes one safety rule out (test/break.sh), to see that the rule's test
+# notices. Such a build must never reach a real server: only the harness honours it, in its own
+# copy of the sources.
 ifneq (,$(IDGEN_BREAK))
-ifneq (,$(DESTDIR))
-PG_CPPFLAGS += -DIDGEN_BREAK_$(shell printf %s '$(IDGEN_BREAK)' | tr 'a-z-' 'A-Z_')
-else ifneq (,$(filter-out $(harness_targets) clean,$(or $(MAKECMDGOALS),all)))
+ifneq (,$(filter-out $(harness_targets) clean,$(or $(MAKECMDGOALS),all)))
 $(error IDGEN_BREAK builds go into a private tree only, see test/private-tree.sh)
 endif
 endif

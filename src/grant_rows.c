@@ -127,7 +127,7 @@ columns_begin(IdgenColumns *columns, int count_max)
 	columns->nulls = palloc0(Max(count_max, 1) * sizeof(bool));
 }
 
-/* EACH(columns, i, row, value): the column whose i-th datum is value. */
+/* FILL_COLUMN(columns, row, value): the i-th datum is value, with row the i-th. */
 #define FILL_COLUMN(columns, row, value) \
 	do { \
 		for (int i_ = 0; i_ < (columns)->count; i_++) \

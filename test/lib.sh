@@ -48,12 +48,6 @@ sanitizing_cc()
 	rm -rf "$dir"
 }
 
-# The safety rule to take out, as the C macro IDGEN_BREAK_<this>.
-break_macro()
-{
-	printf %s "$IDGEN_BREAK" | tr 'a-z-' 'A-Z_'
-}
-
 # Copies the tree at $1 to the directory $2: all that a clone would have, and new files, but no
 # build products and no repository. The rest of the arguments prefix the command that writes.
 copy_tree()

@@ -5,7 +5,7 @@
 #
 #   test/private-tree.sh [--break NAME] [--strict] DIRECTORY
 #
-# --break NAME   take the safety rule NAME out (-DIDGEN_BREAK_NAME); also by IDGEN_BREAK
+# --break NAME   take the safety rule NAME out, see test/break.sh; also by IDGEN_BREAK
 # --strict       warnings are errors
 #
 # The last line of the output is the directory of the programs. From a TAP test:
@@ -68,11 +68,12 @@ link_files "$pg_sharedir/extension"
 
 # The extension, from a copy of the sources: the caller's objects may have been built otherwise.
 copy_tree "$top" "$dest/source"
+[ -z "${IDGEN_BREAK:-}" ] || "$top/test/break.sh" "$IDGEN_BREAK" "$dest/source"
 make_idgen()
 {
-	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$dest/source" -j"$(cpu_count)" \
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u IDGEN_BREAK make -s -C "$dest/source" -j"$(cpu_count)" \
 		with_llvm=no PG_CONFIG="$PG_CONFIG" DESTDIR="$root" \
-		${copt:+COPT="$copt"} ${IDGEN_BREAK:+IDGEN_BREAK="$IDGEN_BREAK"} "$@" >&2
+		${copt:+COPT="$copt"} "$@" >&2
 }
 make_idgen all
 make_idgen install

@@ -79,7 +79,6 @@ stage_unit()
 	[ ${#files[@]} -gt 0 ] || { nothing_to_test test/unit; return; }
 	cc=$(sanitizing_cc)
 	[ -n "$cc" ] || { echo 'no compiler with sanitizers' >&2; failed=1; return 1; }
-	[ -z "${IDGEN_BREAK:-}" ] || cc="$cc -DIDGEN_BREAK_$(break_macro)"
 	name_tests "${files[@]}"
 	make -s -C test/unit -j"$(cpu_count)" check CC="$cc" BUILD="$IDGEN_SCRATCH/unit" \
 		${TESTS:+TESTS="${tests[*]}"} >"$out" 2>&1 || status=$?
