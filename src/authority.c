@@ -29,6 +29,7 @@
 
 #include "clock.h"
 #include "grant_rows.h"
+#include "identity.h"
 #include "mailbox.h"
 #include "namespace.h"
 #include "operation.h"
@@ -76,12 +77,6 @@ typedef struct IdgenActivity
 
 static IdgenActivity *activities;	/* [slot_count] */
 static int64 last_use_us;		/* of any namespace of this database */
-
-static bool
-same_uuid(const pg_uuid_t *a, const pg_uuid_t *b)
-{
-	return memcmp(a->data, b->data, UUID_LEN) == 0;
-}
 
 /* --------------------------------------------------------------------
  * The loop
@@ -132,7 +127,7 @@ cursor_surplus(const IdgenRound *round, int kept, const IdgenCursorSurvey *surve
 	int			count = 0;
 
 	for (int i = 0; i < kept; i++)
-		if (same_uuid(&round->surveys[i].namespace_uuid, &survey->namespace_uuid))
+		if (idgen_same_uuid(&round->surveys[i].namespace_uuid, &survey->namespace_uuid))
 			count++;
 	return count >= idgen_max_workers_per_namespace;
 }
@@ -257,7 +252,7 @@ answer(IdgenRound *round)
 			!idgen_round_grants_to(&round->requests[i]))
 			continue;
 		for (int j = 0; j < round->job_count; j++)
-			if (same_uuid(&round->jobs[j].uuid, &mail->namespace_uuid))
+			if (idgen_same_uuid(&round->jobs[j].uuid, &mail->namespace_uuid))
 				answer_request(round, i, &round->jobs[j]);
 	}
 }
@@ -267,7 +262,7 @@ static IdgenNamespace *
 namespace_of(const IdgenRound *round, const IdgenCursorSurvey *survey)
 {
 	for (int i = 0; i < round->job_count; i++)
-		if (same_uuid(&round->jobs[i].uuid, &survey->namespace_uuid))
+		if (idgen_same_uuid(&round->jobs[i].uuid, &survey->namespace_uuid))
 			return round->jobs[i].ns;
 	return NULL;
 }

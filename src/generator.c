@@ -20,8 +20,8 @@
 
 #include "generator.h"
 
-#include "access/xlog.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
 #include "storage/proc.h"

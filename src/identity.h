@@ -12,6 +12,12 @@
 
 #include "core/grant.h"
 
+static inline bool
+idgen_same_uuid(const pg_uuid_t *a, const pg_uuid_t *b)
+{
+	return memcmp(a->data, b->data, UUID_LEN) == 0;
+}
+
 extern void idgen_identity_read(IdgenIdentity *identity);
 extern int	idgen_identity_class(void);
 extern void idgen_identity_read_switch(IdgenPromotionFacts *facts,

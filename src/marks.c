@@ -12,6 +12,8 @@
 
 #include "utils/memutils.h"
 
+#include "identity.h"
+
 static IdgenMarks **known = NULL;
 static int	known_count = 0;
 static int	known_max = 0;
@@ -23,7 +25,7 @@ idgen_marks_get(const pg_uuid_t *uuid, const char *name)
 	IdgenMarks *marks;
 
 	for (int i = 0; i < known_count; i++)
-		if (memcmp(known[i]->uuid.data, uuid->data, UUID_LEN) == 0)
+		if (idgen_same_uuid(&known[i]->uuid, uuid))
 			return known[i];
 
 	if (known_count == known_max)

@@ -19,6 +19,7 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
+#include "identity.h"
 #include "namespace_rows.h"
 #include "shmem.h"
 
@@ -62,8 +63,8 @@ undefined_namespace(const char *name)
 static bool
 same_namespace(const IdgenNamespace *ns, const IdgenAuthorityRow *authority)
 {
-	return ns->has_identity && memcmp(ns->authority.uuid.data,
-									  authority->uuid.data, UUID_LEN) == 0;
+	return ns->has_identity &&
+		idgen_same_uuid(&ns->authority.uuid, &authority->uuid);
 }
 
 /* Forget what was issued and from where: this is another ID space. */

@@ -140,27 +140,13 @@ reject(IdgenFailure *failure)
 					  "Check the incarnation and its token.");
 }
 
-/* Do two token hashes agree?  In constant time. */
-static bool
-same_hash(const uint8 *a, const uint8 *b)
-{
-	uint8		difference = 0;
-
-	for (int i = 0; i < IDGEN_TOKEN_HASH_SIZE; i++)
-		difference |= a[i] ^ b[i];
-	return difference == 0;
-}
-
 /* The holder ends its incarnation; saying so twice is no error. */
 static void
 deactivate(const IdgenMailTaken *request, IdgenFailure *failure)
 {
-	const char *role = GetUserNameFromId(request->role, true);
 	IdgenIncarnationRow row;
 
-	if (!idgen_grant_rows_read_incarnation(request->mail.incarnation, &row) ||
-		!row.external || role == NULL || strcmp(row.role, role) != 0 ||
-		!same_hash(row.token_hash, request->mail.token_hash))
+	if (!idgen_round_is_holder(request, &row))
 		reject(failure);
 	else if (row.active)
 		idgen_grant_rows_deactivate(request->mail.incarnation);

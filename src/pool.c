@@ -19,6 +19,7 @@
 #include "miscadmin.h"
 
 #include "clock.h"
+#include "identity.h"
 #include "settings.h"
 
 /*
@@ -34,12 +35,6 @@
 #define ORPHAN_MS	INT64_C(600000)
 
 static void kill_locked(int slot_index);
-
-static bool
-same_uuid(const pg_uuid_t *a, const pg_uuid_t *b)
-{
-	return memcmp(a->data, b->data, UUID_LEN) == 0;
-}
 
 /* Tell backends to list the cursors of their namespace again. */
 static void
@@ -72,7 +67,7 @@ idgen_pool_list(Oid database, const pg_uuid_t *namespace_uuid,
 		int			at = count;
 
 		if (info->state != IDGEN_SLOT_ACTIVE || info->database != database ||
-			!same_uuid(&info->namespace_uuid, namespace_uuid))
+			!idgen_same_uuid(&info->namespace_uuid, namespace_uuid))
 			continue;
 		for (; at > 0 && refs[at - 1].worker > info->worker; at--)
 			refs[at] = refs[at - 1];
@@ -254,7 +249,7 @@ idgen_pool_activate(int slot_index, Oid database,
 
 	idgen_lock_directory(LW_EXCLUSIVE);
 	mine = info->state == IDGEN_SLOT_RESERVED && info->database == database &&
-		same_uuid(&info->namespace_uuid, namespace_uuid);
+		idgen_same_uuid(&info->namespace_uuid, namespace_uuid);
 
 	if (mine && idgen_lock_within(&slot->lock, LW_EXCLUSIVE, SLOT_WITHIN_US))
 	{
@@ -441,7 +436,7 @@ kill_matching(Oid database, const pg_uuid_t *namespace_uuid,
 
 		if (info->database != database ||
 			(namespace_uuid != NULL &&
-			 !same_uuid(&info->namespace_uuid, namespace_uuid)) ||
+			 !idgen_same_uuid(&info->namespace_uuid, namespace_uuid)) ||
 			(namespace_name[0] != '\0' &&
 			 strcmp(info->namespace_name, namespace_name) != 0))
 			continue;

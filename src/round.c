@@ -80,12 +80,6 @@ static char last_complaint[IDGEN_FAILURE_TEXT_MAX];
  * Small things
  * -------------------------------------------------------------------- */
 
-static bool
-same_uuid(const pg_uuid_t *a, const pg_uuid_t *b)
-{
-	return memcmp(a->data, b->data, UUID_LEN) == 0;
-}
-
 /* The usual length of a grant, in ticks. */
 int64
 idgen_round_length(const IdgenNamespace *ns)
@@ -115,7 +109,7 @@ idgen_round_job(IdgenRound *round, const char *name, const pg_uuid_t *uuid)
 	IdgenJob   *job;
 
 	for (int i = 0; i < round->job_count; i++)
-		if (same_uuid(&round->jobs[i].uuid, uuid))
+		if (idgen_same_uuid(&round->jobs[i].uuid, uuid))
 			return &round->jobs[i];
 	job = &round->jobs[round->job_count++];
 	memset(job, 0, sizeof(*job));
@@ -244,7 +238,7 @@ open_namespace(IdgenJob *job)
 	else if (ns->format_changed)
 		fail(job, IDGEN_FAILURE_UNAVAILABLE, "Its format was changed from outside.",
 			 "Undo the change: IDs of two formats cannot be told apart.", false);
-	else if (!same_uuid(&ns->authority.uuid, &job->uuid))
+	else if (!idgen_same_uuid(&ns->authority.uuid, &job->uuid))
 		fail(job, IDGEN_FAILURE_UNDEFINED,
 			 "It was dropped and created again, or taken over, meanwhile.",
 			 "Retry.", false);
@@ -354,7 +348,7 @@ static size_t
 add_held(const IdgenRound *round, const IdgenJob *job, int64 *workers, size_t count)
 {
 	for (int i = 0; i < round->survey_count; i++)
-		if (same_uuid(&round->surveys[i].namespace_uuid, &job->uuid))
+		if (idgen_same_uuid(&round->surveys[i].namespace_uuid, &job->uuid))
 			count = insert_sorted(workers, count, round->surveys[i].worker);
 	for (int i = 0; i < round->item_count; i++)
 		if (&round->jobs[round->items[i].job] == job)
@@ -543,7 +537,7 @@ check_used_up(const IdgenRound *round, IdgenJob *job)
 	{
 		const IdgenMark *mark;
 
-		if (!same_uuid(&round->surveys[i].namespace_uuid, &job->uuid))
+		if (!idgen_same_uuid(&round->surveys[i].namespace_uuid, &job->uuid))
 			continue;
 		mark = idgen_marks_find(job->marks, round->surveys[i].worker);
 		if (mark != NULL)
@@ -565,7 +559,7 @@ decide_cursors(IdgenRound *round, IdgenJob *job)
 	{
 		IdgenCursorSurvey *survey = &round->surveys[i];
 
-		if (!same_uuid(&survey->namespace_uuid, &job->uuid))
+		if (!idgen_same_uuid(&survey->namespace_uuid, &job->uuid))
 			continue;
 		cursor_count++;
 		if (cursor_due(job, survey))
@@ -689,12 +683,12 @@ decide_activation(IdgenRound *round, IdgenJob *job, int request)
 }
 
 /*
- * Is this the incarnation's holder?  The answer is the same for an unknown
- * incarnation, a wrong token and another role: it tells nothing.
+ * Does a request come from the holder of the incarnation it names?  The answer
+ * is the same for an unknown incarnation, a wrong token and another role: it
+ * tells nothing, nor does the time it takes.  *row is the incarnation's.
  */
-static bool
-is_holder(const IdgenMailTaken *taken, const IdgenJob *job,
-		  IdgenIncarnationRow *row)
+bool
+idgen_round_is_holder(const IdgenMailTaken *taken, IdgenIncarnationRow *row)
 {
 	const char *role = GetUserNameFromId(taken->role, true);
 	uint8		difference = 0;
@@ -704,8 +698,7 @@ is_holder(const IdgenMailTaken *taken, const IdgenJob *job,
 	for (int i = 0; i < IDGEN_TOKEN_HASH_SIZE; i++)
 		difference |= row->token_hash[i] ^ taken->mail.token_hash[i];
 	return difference == 0 && row->external && role != NULL &&
-		strcmp(row->role, role) == 0 &&
-		strcmp(row->namespace_name, job->name) == 0;
+		strcmp(row->role, role) == 0;
 }
 
 /* Fill in a grant as an answer. */
@@ -777,7 +770,8 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, int request)
 	IdgenChainFacts facts;
 	const IdgenMark *mark;
 
-	if (!is_holder(taken, job, &row))
+	if (!idgen_round_is_holder(taken, &row) ||
+		strcmp(row.namespace_name, job->name) != 0)
 	{
 		reject(job, answer, "It is unknown, or the token is not its token, or another role activated it.",
 			   "Activate a fresh incarnation with idgen_activate().");
@@ -796,7 +790,7 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, int request)
 		idgen_grant_rows_last(job->name, row.worker, &last) &&
 		last.incarnation == mail->incarnation;
 	facts.is_last_request = last.has_request &&
-		same_uuid(&last.request_id, &mail->request_id);
+		idgen_same_uuid(&last.request_id, &mail->request_id);
 	facts.after_grant = mail->after_grant;
 	facts.last_grant = last.grant_id;
 
@@ -842,7 +836,7 @@ decide_externals(IdgenRound *round, IdgenJob *job)
 		const IdgenMail *mail = &round->requests[i].mail;
 
 		if (!idgen_round_grants_to(&round->requests[i]) ||
-			!same_uuid(&mail->namespace_uuid, &job->uuid))
+			!idgen_same_uuid(&mail->namespace_uuid, &job->uuid))
 			continue;
 		memset(&round->answers[i], 0, sizeof(IdgenAnswer));
 		if (mail->kind == IDGEN_REQUEST_ACTIVATE)

@@ -8,6 +8,7 @@
 
 #include "postgres.h"
 
+#include "grant_rows.h"
 #include "mailbox.h"
 #include "marks.h"
 #include "namespace.h"
@@ -52,6 +53,8 @@ extern IdgenJob *idgen_round_job(IdgenRound *round, const char *name,
 								 const pg_uuid_t *uuid);
 extern bool idgen_round_serve(IdgenRound *round);
 extern bool idgen_round_grants_to(const IdgenMailTaken *request);
+extern bool idgen_round_is_holder(const IdgenMailTaken *taken,
+								  IdgenIncarnationRow *row);
 extern int64 idgen_round_length(const IdgenNamespace *ns);
 extern int64 idgen_round_horizon(const IdgenNamespace *ns);
 
