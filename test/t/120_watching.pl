@@ -330,7 +330,8 @@ $beside->close;
 
 my $victim = Idgen::Session->new($node);
 kill 'KILL', $victim->pid;
-ok(wait_until(sub { my ($new) = Idgen::Session->try_new($node, user => 'watcher'); $watcher = $new if $new; $new }, 60), 'a backend is killed, and the server recovers');
+ok(wait_until(sub { !kill 0, $watcher->pid }, 60), 'a backend is killed, and the others end with it');
+ok(wait_until(sub { my ($new) = Idgen::Session->try_new($node, user => 'watcher'); $watcher = $new if $new; $new }, 60), 'the server recovers');
 is(numbers(of('count'), qw(ids grants stats_reset)), 'ids=0 grants=0 stats_reset=null', 'it counts from 0');
 is($watcher->value('SELECT count(*) FROM idgen_stat_cursor'), 0, 'the cursors are gone');
 my $fresh = Idgen::Session->new($node);
