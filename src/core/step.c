@@ -1,0 +1,121 @@
+/*
+ * step.c
+ *		Judge the wall clock; see step.h for the states.
+ */
+#include "step.h"
+
+static int64_t
+offset_of(const IdgenClockReading *reading)
+{
+	return reading->wall_us - reading->elapsed_us;
+}
+
+/* Do two offsets differ by more than readings do? */
+static bool
+differ(int64_t a, int64_t b, int64_t error_us)
+{
+	int64_t		difference = a > b ? a - b : b - a;
+
+	return difference > IDGEN_STEP_NOISE_US + error_us;
+}
+
+/* Believe a reading. */
+static IdgenClockVerdict
+believe(IdgenClockRecord *record, const IdgenClockReading *reading)
+{
+	record->known = true;
+	record->verdict = IDGEN_CLOCK_RIGHT;
+	record->offset_us = offset_of(reading);
+	record->latest_us = reading->wall_us;
+	return IDGEN_CLOCK_RIGHT;
+}
+
+/* Has the step in question stood long enough to be believed by itself? */
+static bool
+stands(const IdgenClockRecord *record, const IdgenClockReading *reading,
+	   const IdgenClockPolicy *policy)
+{
+	int64_t		step = offset_of(reading) - record->offset_us;
+
+	return policy->synchronised &&
+		reading->elapsed_us - record->pending_since_us >= IDGEN_STEP_STANDS_US &&
+		step < IDGEN_STEP_BELIEVED_MAX_US && step > -IDGEN_STEP_BELIEVED_MAX_US;
+}
+
+/*
+ * Judge a reading, and remember it.  finding->step_us is set once per step,
+ * also for one that is believed at once.
+ */
+IdgenClockVerdict
+idgen_step_decide(IdgenClockRecord *record, const IdgenClockReading *reading,
+				  const IdgenClockPolicy *policy, IdgenClockFinding *finding)
+{
+	int64_t		offset = offset_of(reading);
+	int64_t		step = offset - record->offset_us;
+	int64_t		seen;
+	bool		ahead = step > policy->max_step_us + reading->error_us;
+
+	finding->step_us = 0;
+	finding->accepted_back = false;
+	if (!record->known)
+		return believe(record, reading);
+
+	/* the offset this reading is compared with: a step is noticed once */
+	seen = record->verdict == IDGEN_CLOCK_RIGHT ? record->offset_us :
+		record->pending_us;
+	if (differ(offset, seen, reading->error_us))
+		finding->step_us = offset - seen;
+
+	if (!ahead && reading->wall_us >= record->latest_us)
+		return believe(record, reading);
+
+	if (record->verdict == IDGEN_CLOCK_RIGHT || finding->step_us != 0)
+	{
+		record->pending_us = offset;
+		record->pending_since_us = reading->elapsed_us;
+	}
+	else if (stands(record, reading, policy))
+	{
+		finding->accepted_back = !ahead;
+		return believe(record, reading);
+	}
+	record->verdict = ahead ? IDGEN_CLOCK_AHEAD : IDGEN_CLOCK_BEHIND;
+	return record->verdict;
+}
+
+/* Somebody says that the clock is right as it is. */
+void
+idgen_step_confirm(IdgenClockRecord *record, const IdgenClockReading *reading,
+				   IdgenClockFinding *finding)
+{
+	finding->step_us = 0;
+	finding->accepted_back = record->known &&
+		reading->wall_us < record->latest_us;
+	(void) believe(record, reading);
+}
+
+/*
+ * Go on with a record of earlier, of the same boot of the machine.  What was
+ * read between its last change and now is not in it: the clock can have shown
+ * no more than the believed offset made it show.
+ */
+void
+idgen_step_resume(IdgenClockRecord *record, const IdgenClockReading *reading)
+{
+	int64_t		expected = record->offset_us + reading->elapsed_us;
+
+	if (!record->known || record->verdict == IDGEN_CLOCK_BEHIND)
+		return;
+	if (reading->wall_us < expected &&
+		!differ(offset_of(reading), record->offset_us, reading->error_us))
+		expected = reading->wall_us;
+	record->latest_us = expected;
+}
+
+/* The step in question; 0 if there is none. */
+int64_t
+idgen_step_pending(const IdgenClockRecord *record)
+{
+	return record->known && record->verdict != IDGEN_CLOCK_RIGHT ?
+		record->pending_us - record->offset_us : 0;
+}
