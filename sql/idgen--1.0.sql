@@ -360,10 +360,10 @@ COMMENT ON FUNCTION @extschema@.idgen_fence_namespace(text, bigint) IS
 
 CREATE FUNCTION @extschema@.idgen_confirm_clock()
 RETURNS void
-AS 'MODULE_PATHNAME', 'idgen_not_built'
+AS 'MODULE_PATHNAME', 'idgen_confirm_clock'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_confirm_clock() IS
-'idgen: an operator''s word that the clock is right after a step. Not built yet (0A000)';
+'idgen: an operator''s word that the clock of this server is right as it is now, after a step. At once, for all databases, whatever the calling transaction does';
 REVOKE ALL ON FUNCTION @extschema@.idgen_confirm_clock() FROM PUBLIC;
 
 --
@@ -403,7 +403,7 @@ CREATE FUNCTION @extschema@.idgen_stat_counters(OUT namespace text, OUT ids bigi
     OUT grants bigint, OUT grant_latency_us bigint, OUT grant_latency_max_us bigint,
     OUT rejections bigint, OUT forks bigint, OUT fences bigint, OUT errors bigint,
     OUT last_error text, OUT last_error_at timestamp with time zone,
-    OUT stats_reset timestamp with time zone, OUT copied boolean)
+    OUT stats_reset timestamp with time zone, OUT copied boolean, OUT unconfirmed integer)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'idgen_stat_counters'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
@@ -425,7 +425,9 @@ CREATE FUNCTION @extschema@.idgen_stat_worker(OUT pid integer,
     OUT rounds bigint, OUT grants bigint, OUT requests_waiting integer,
     OUT cursors_in_use integer, OUT cursors_free integer, OUT standby boolean,
     OUT fsync boolean, OUT clock_synchronised boolean, OUT clock_offset_us bigint,
-    OUT clock_max_error_us bigint)
+    OUT clock_max_error_us bigint, OUT clock text, OUT clock_step_ms bigint,
+    OUT clock_steps_back bigint, OUT clock_steps_forward bigint,
+    OUT clock_largest_step_ms bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'idgen_stat_worker'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
@@ -453,6 +455,7 @@ SELECT n.name AS namespace,
     coalesce(c.grants_missed, 0) AS grants_missed, coalesce(c.grants, 0) AS grants,
     CASE WHEN c.grants > 0 THEN c.grant_latency_us / 1000.0 / c.grants END AS grant_latency_avg_ms,
     coalesce(c.grant_latency_max_us, 0) / 1000.0 AS grant_latency_max_ms,
+    coalesce(c.unconfirmed, 0) AS unconfirmed,
     coalesce(c.rejections, 0) AS rejections, coalesce(c.forks, 0) AS forks,
     coalesce(c.fences, 0) AS fences,
     CASE WHEN f.floor > t.now_tick THEN

@@ -208,7 +208,7 @@ SELECT idgen_create_namespace('ns read only');
 ROLLBACK;
 
 -- A refused creation leaves nothing.
-SELECT o FROM unnest(ARRAY['durability => ''quorum''', 'tick_ms => 0', 'promotion => ''trust''', 'tick_ms => 1000']) o,
+SELECT o FROM unnest(ARRAY['durability => ''async''', 'tick_ms => 0', 'promotion => ''trust''', 'tick_ms => 1000']) o,
     idgen_namespace WHERE name IN ('ns ' || md5(o), 'ns read only') ORDER BY 1;
 SELECT count(*) FROM idgen_namespace n FULL JOIN idgen_floor f ON f.namespace = n.name
     FULL JOIN idgen_authority a ON a.namespace = n.name WHERE coalesce(n.name, f.namespace, a.namespace) LIKE 'ns %'

@@ -34,10 +34,13 @@
 #include "namespace.h"
 #include "operation.h"
 #include "pool.h"
+#include "publication.h"
 #include "retention.h"
 #include "round.h"
 #include "settings.h"
 #include "shmem.h"
+#include "stats.h"
+#include "step.h"
 #include "tables.h"
 
 /* Longest sleep while any cursor is kept: bounds how long a lock on the
@@ -50,9 +53,13 @@
  */
 #define ROUND_APART_US		INT64_C(5000)
 
-/* Shortest sleep, and the pause before what failed is tried again. */
+/*
+ * Shortest sleep, and the pause before what failed is tried again: while
+ * somebody waits for it, and otherwise.
+ */
 #define SLEEP_MIN_MS		2
 #define RETRY_MS			20
+#define FAILED_PAUSE_US		INT64_C(200000)
 
 /* The pause before an operation that met a lock is tried again: it may take
  * LOCK_TIMEOUT each time, during which no grant is made. */
@@ -73,6 +80,7 @@ typedef struct IdgenActivity
 	int64		changed_at_us;	/* monotonic */
 	int64		due_at_ms;		/* wall clock; 0 = not known */
 	int64		slack_ms;		/* so much earlier it comes along with others */
+	int64		pause_until_us; /* monotonic: not looked at before */
 } IdgenActivity;
 
 static IdgenActivity *activities;	/* [slot_count] */
@@ -186,7 +194,8 @@ due_by_memory(const IdgenCursorSurvey *survey, bool along)
 {
 	const IdgenActivity *activity = &activities[survey->slot];
 
-	return idgen_clock_wall_ms() >=
+	return idgen_clock_monotonic_us() >= activity->pause_until_us &&
+		idgen_clock_wall_ms() >=
 		activity->due_at_ms - (along ? activity->slack_ms : 0);
 }
 
@@ -231,11 +240,20 @@ answer_request(IdgenRound *round, int request, IdgenJob *job)
 		answer = round->answers[request];
 		if (answer.failure.kind == IDGEN_FAILURE_AGAIN)
 			job->retry = true;
+		else if (answer.failure.kind == IDGEN_FAILURE_NONE)
+			idgen_publication_answer(job->ns, taken, &answer);
 		else
 			idgen_mailbox_answer(taken, &answer);
 	}
 	else if (job->retry)
 		idgen_mailbox_note(taken, &answer.failure);
+	else if (answer.failure.kind == IDGEN_FAILURE_NONE &&
+			 idgen_publication_count(&job->uuid, false) > 0)
+	{
+		/* it is looked at again when that has been confirmed */
+		idgen_publication_set_unconfirmed(&answer.failure);
+		idgen_mailbox_note(taken, &answer.failure);
+	}
 	else
 		idgen_mailbox_answer(taken, &answer);
 }
@@ -257,14 +275,44 @@ answer(IdgenRound *round)
 	}
 }
 
-/* The namespace of a cursor, if this round dealt with it. */
-static IdgenNamespace *
-namespace_of(const IdgenRound *round, const IdgenCursorSurvey *survey)
+/* The job of a cursor's namespace, if this round had one. */
+static const IdgenJob *
+job_of(const IdgenRound *round, const IdgenCursorSurvey *survey)
 {
 	for (int i = 0; i < round->job_count; i++)
 		if (idgen_same_uuid(&round->jobs[i].uuid, &survey->namespace_uuid))
-			return round->jobs[i].ns;
+			return &round->jobs[i];
 	return NULL;
+}
+
+/* Remember when a cursor is due again, after a round that dealt with it. */
+static void
+note_cursor_due(const IdgenJob *job, const IdgenCursorSurvey *survey)
+{
+	IdgenActivity *activity = &activities[survey->slot];
+	const IdgenNamespace *ns = job->ns;
+	int64		due_at;
+
+	/* what fails for all, or waits for standbys, is not asked for all the time */
+	if (ns == NULL || idgen_publication_has_slot(survey->slot, survey->tenure))
+	{
+		activity->pause_until_us = idgen_clock_monotonic_us() + FAILED_PAUSE_US;
+		return;
+	}
+	if (!survey->readable)
+		return;
+	if (activity->tenure != survey->tenure)
+	{
+		activity->tenure = survey->tenure;
+		activity->issued_count = survey->issued_count;
+		activity->changed_at_us = idgen_clock_monotonic_us();
+	}
+	due_at = idgen_grant_due_at(survey->granted_end, idgen_round_length(ns),
+								idgen_round_horizon(ns), ns->run_ahead);
+	(void) idgen_layout_unix_ms(&ns->row.layout, Max(due_at, 0),
+								&activity->due_at_ms);
+	activity->slack_ms = ns->row.grant_interval_ms / 4;
+	activity->pause_until_us = 0;
 }
 
 /* Remember when the cursors of this round's namespaces are due again. */
@@ -273,25 +321,19 @@ note_due(const IdgenRound *round)
 {
 	for (int i = 0; i < round->survey_count; i++)
 	{
-		const IdgenCursorSurvey *survey = &round->surveys[i];
-		IdgenActivity *activity = &activities[survey->slot];
-		IdgenNamespace *ns = namespace_of(round, survey);
-		int64		due_at;
+		const IdgenJob *job = job_of(round, &round->surveys[i]);
 
-		if (ns == NULL || !survey->readable)
-			continue;
-		if (activity->tenure != survey->tenure)
-		{
-			activity->tenure = survey->tenure;
-			activity->issued_count = survey->issued_count;
-			activity->changed_at_us = idgen_clock_monotonic_us();
-		}
-		due_at = idgen_grant_due_at(survey->granted_end, idgen_round_length(ns),
-									idgen_round_horizon(ns), ns->run_ahead);
-		(void) idgen_layout_unix_ms(&ns->row.layout, Max(due_at, 0),
-									&activity->due_at_ms);
-		activity->slack_ms = ns->row.grant_interval_ms / 4;
+		if (job != NULL)
+			note_cursor_due(job, &round->surveys[i]);
 	}
+}
+
+/* Milliseconds until a cursor is due. */
+static int64
+due_in_ms(const IdgenActivity *activity)
+{
+	return Max(activity->due_at_ms - idgen_clock_wall_ms(),
+			   (activity->pause_until_us - idgen_clock_monotonic_us()) / 1000);
 }
 
 /*
@@ -301,16 +343,29 @@ note_due(const IdgenRound *round)
 static int64
 next_round_ms(const IdgenRound *round)
 {
-	int64		sleep_ms = SLEEP_MAX_MS;
-	int64		now_ms = idgen_clock_wall_ms();
+	int64		sleep_ms = Min(SLEEP_MAX_MS, idgen_publication_poll_ms());
 
-	for (int i = 0; i < round->job_count; i++)
-		if (round->jobs[i].retry)
-			return RETRY_MS;
+	for (int i = 0; i < round->request_count; i++)
+		for (int j = 0; j < round->job_count; j++)
+			if (round->jobs[j].retry &&
+				idgen_same_uuid(&round->jobs[j].uuid,
+								&round->requests[i].mail.namespace_uuid))
+				return Min(RETRY_MS, sleep_ms);
 	for (int i = 0; i < round->survey_count; i++)
-		sleep_ms = Min(sleep_ms,
-					   activities[round->surveys[i].slot].due_at_ms - now_ms);
+		sleep_ms = Min(sleep_ms, due_in_ms(&activities[round->surveys[i].slot]));
 	return Max(sleep_ms, SLEEP_MIN_MS);
+}
+
+/* Requests that are decided, and wait for confirmation, are not taken again. */
+static void
+leave_out_held(IdgenRound *round)
+{
+	int			kept = 0;
+
+	for (int i = 0; i < round->request_count; i++)
+		if (!idgen_publication_has_request(&round->requests[i]))
+			round->requests[kept++] = round->requests[i];
+	round->request_count = kept;
 }
 
 /* One turn of the loop; returns how long to sleep. */
@@ -320,10 +375,12 @@ turn(void)
 	IdgenRound	round;
 	bool		again = false;
 
+	idgen_publication_step();
 	memset(&round, 0, sizeof(round));
 	round.requests = palloc(idgen_shared->request_count * sizeof(IdgenMailTaken));
 	round.request_count = idgen_mailbox_take(round.requests,
 											 idgen_shared->request_count);
+	leave_out_held(&round);
 	round.surveys = palloc(idgen_shared->slot_count * sizeof(IdgenCursorSurvey));
 	round.survey_count = idgen_pool_survey(MyDatabaseId, round.surveys,
 										   idgen_shared->slot_count);
@@ -343,7 +400,9 @@ turn(void)
 		round.survey_count = idgen_pool_survey(MyDatabaseId, round.surveys,
 											   idgen_shared->slot_count);
 		note_due(&round);
-		idgen_retention_step();
+		if (round.clock.verdict == IDGEN_CLOCK_RIGHT)
+			idgen_retention_step();
+		idgen_step_save();
 	}
 	return again ? Min(OPERATION_RETRY_MS, next_round_ms(&round)) :
 		next_round_ms(&round);
@@ -370,6 +429,7 @@ may_leave(void)
 
 	return idgen_clock_monotonic_us() - last_use_us >=
 		(int64) idgen_idle_timeout_ms * 1000 &&
+		idgen_publication_count(NULL, false) == 0 &&
 		idgen_pool_survey(MyDatabaseId, &any, 1) == 0;
 }
 
@@ -464,6 +524,7 @@ idgen_authority_main(Datum main_arg)
 
 	/* a predecessor may have died between reserving and activating */
 	idgen_pool_release_reserved(MyDatabaseId);
+	idgen_stats_begin_worker();
 
 	activities = MemoryContextAllocZero(TopMemoryContext,
 										idgen_shared->slot_count *

@@ -44,6 +44,19 @@
 #define idgen_wait_event(name)	PG_WAIT_EXTENSION
 #endif
 
+/* The status of a process in the local copy, by place from 1; the name changed in 16. */
+#include "utils/backend_status.h"
+static inline const PgBackendStatus *
+idgen_backend_status(int place)
+{
+#if PG_VERSION_NUM >= 160000
+	LocalPgBackendStatus *local = pgstat_get_local_beentry_by_index(place);
+#else
+	LocalPgBackendStatus *local = pgstat_fetch_stat_local_beentry(place);
+#endif
+	return local == NULL ? NULL : &local->backendStatus;
+}
+
 /* Since 18 the primary key may be deferrable. */
 #if PG_VERSION_NUM >= 180000
 #define idgen_primary_key_index(rel)	RelationGetPrimaryKeyIndex(rel, false)

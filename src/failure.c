@@ -72,7 +72,15 @@ failure_text(IdgenFailureKind kind)
 				ERRCODE_IDGEN_CLOCK_ERROR,
 					"the clock is behind the last ID of namespace \"%s\"",
 					"The system clock has gone back; no ID is issued for a time already used.",
-					"Check the time synchronization of the server; service returns when the clock has caught up."
+					"Check the time synchronization of the server. Service returns when the clock has caught up; if it is right now, call idgen_confirm_clock()."
+			};
+		case IDGEN_FAILURE_CLOCK_AHEAD:
+			return (IdgenFailureText)
+			{
+				ERRCODE_IDGEN_CLOCK_ERROR,
+					"the clock of namespace \"%s\" has been set forward too far",
+					"",
+					"Correct the system clock: service returns with it. If it is right now, call idgen_confirm_clock()."
 			};
 		case IDGEN_FAILURE_REJECTED:
 			return (IdgenFailureText)

@@ -33,7 +33,8 @@ typedef enum IdgenFailureKind
 	IDGEN_FAILURE_NOT_YET,		/* IG001; until_ms */
 	IDGEN_FAILURE_GRANT,		/* IG002: no grant came, no cause is known */
 	IDGEN_FAILURE_UNAVAILABLE,	/* IG005; detail names the cause */
-	IDGEN_FAILURE_CLOCK,		/* IG004; until_ms */
+	IDGEN_FAILURE_CLOCK,		/* IG004: behind; until_ms */
+	IDGEN_FAILURE_CLOCK_AHEAD,	/* IG004: set forward, and not believed */
 	IDGEN_FAILURE_REJECTED,		/* IG008; detail names the cause */
 	IDGEN_FAILURE_EXHAUSTED,	/* IG006 */
 	IDGEN_FAILURE_COPIED,		/* IG007; detail names what was found */
@@ -43,7 +44,7 @@ typedef enum IdgenFailureKind
 	IDGEN_FAILURE_FORBIDDEN		/* 42501; detail names the privilege */
 } IdgenFailureKind;
 
-#define IDGEN_FAILURE_TEXT_MAX 200
+#define IDGEN_FAILURE_TEXT_MAX 256
 
 /* Kept in shared memory: no pointers. */
 typedef struct IdgenFailure

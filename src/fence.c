@@ -21,6 +21,7 @@
 #include "namespace_rows.h"
 #include "settings.h"
 #include "stats.h"
+#include "step.h"
 #include "tables.h"
 
 /* What was found, for the operator. */
@@ -59,14 +60,33 @@ last_replayed_tick(const IdgenLayout *layout)
 }
 
 /*
+ * The clock, if it is not ahead: a floor in a future that may not come would end
+ * the namespace until then.  Who calls a fence has looked before; this is for a
+ * step in between.
+ */
+static IdgenClockView
+believed_clock(void)
+{
+	IdgenClockView clock;
+
+	idgen_step_judge(&clock);
+	if (clock.verdict == IDGEN_CLOCK_AHEAD)
+		ereport(ERROR,
+				(errcode(ERRCODE_IDGEN_CLOCK_ERROR),
+				 errmsg("cannot fence while the system clock is set forward too far")));
+	return clock;
+}
+
+/*
  * Fence a namespace, also past the tick "above" (0 = none).
  */
 void
 idgen_fence_raise(const IdgenNamespace *ns, int64 above)
 {
 	const IdgenLayout *layout = &ns->row.layout;
+	IdgenClockView clock = believed_clock();
 	IdgenFenceFacts facts = {
-		.now = idgen_layout_tick_at(layout, idgen_clock_wall_ms()),
+		.now = idgen_layout_tick_at(layout, clock.latest_ms),
 		.last_clock = Max(idgen_namespace_rows_last_clock(ns->name),
 						  last_replayed_tick(layout)),
 		.highest_mark = idgen_namespace_rows_highest_mark(ns->name),

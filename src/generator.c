@@ -35,6 +35,7 @@
 #include "pool.h"
 #include "settings.h"
 #include "stats.h"
+#include "step.h"
 
 /* Tries of a busy cursor before the next one is tried. */
 #define CONTENTION_SPINS	8
@@ -55,6 +56,12 @@
 /* The first and the longest pause when a request was served in vain. */
 #define VAIN_PAUSE_MIN_US	INT64_C(500)
 #define VAIN_PAUSE_MAX_US	INT64_C(50000)
+
+/*
+ * A cursor in use is granted more at least so often, and the clock judged then;
+ * so an ID further ahead of the clock is of before a step back.
+ */
+#define JUDGED_WITHIN_MS	INT64_C(2000)
 
 /* Without a wait, a request is carried out within this or not at all. */
 #define UNATTENDED_US		INT64_C(5000000)
@@ -345,6 +352,33 @@ sleep_until(int64 until_us)
 	CHECK_FOR_INTERRUPTS();
 }
 
+/*
+ * Is the clock the cause?  Behind what cursors issued, it was set back; behind
+ * what this session alone issued, that was accepted, and other sessions begin
+ * anew.  A round lies at most so far back that the clock was judged in it.
+ */
+static bool
+judge_clock(IdgenCall *call, const IdgenPass *pass, IdgenFailure *failure)
+{
+	IdgenNamespace *ns = call->ns;
+	IdgenClockView clock;
+
+	if (!pass->behind && !pass->not_yet)
+		return false;
+	idgen_step_judge(&clock);
+	if (clock.verdict == IDGEN_CLOCK_BEHIND)
+		idgen_step_set_failure(&clock, failure);
+	else if (!pass->behind)
+		return false;
+	else if (ns->last_tick > idgen_layout_tick_at(&ns->row.layout, clock.wall_ms + JUDGED_WITHIN_MS))
+		idgen_failure_set(failure, IDGEN_FAILURE_CLOCK,
+						  "This session has issued IDs of a later time, before the clock was set back.",
+						  "Reconnect: other sessions issue IDs of the time it is now.");
+	else
+		idgen_failure_set(failure, IDGEN_FAILURE_CLOCK, NULL, NULL);
+	return true;
+}
+
 /* The failure that a pass alone amounts to, strongest first. */
 static void
 judge_pass(IdgenCall *call, const IdgenPass *pass)
@@ -353,9 +387,10 @@ judge_pass(IdgenCall *call, const IdgenPass *pass)
 	IdgenFailureKind kind = IDGEN_FAILURE_NONE;
 	const char *detail = NULL;
 	const char *hint = NULL;
+	int64		retry_ms;
 
-	if (pass->behind)
-		kind = IDGEN_FAILURE_CLOCK;
+	if (judge_clock(call, pass, &failure))
+		kind = failure.kind;
 	else if (pass->locked && !pass->spent)
 	{
 		kind = IDGEN_FAILURE_UNAVAILABLE;
@@ -369,11 +404,13 @@ judge_pass(IdgenCall *call, const IdgenPass *pass)
 	else if (pass->spent)
 		kind = IDGEN_FAILURE_CAPACITY;
 
-	idgen_failure_set(&failure, kind, detail, hint);
-	if (kind == IDGEN_FAILURE_CLOCK || kind == IDGEN_FAILURE_NOT_YET ||
-		kind == IDGEN_FAILURE_CAPACITY)
-		(void) idgen_layout_unix_ms(&call->ns->row.layout, Max(pass->retry_at, 0),
-									&failure.until_ms);
+	if (kind != IDGEN_FAILURE_CLOCK)
+		idgen_failure_set(&failure, kind, detail, hint);
+	if ((kind == IDGEN_FAILURE_CLOCK || kind == IDGEN_FAILURE_NOT_YET ||
+		 kind == IDGEN_FAILURE_CAPACITY) &&
+		idgen_layout_unix_ms(&call->ns->row.layout, Max(pass->retry_at, 0),
+							 &retry_ms))
+		failure.until_ms = Max(failure.until_ms, retry_ms);
 	idgen_failure_strengthen(&call->failure, &failure);
 }
 

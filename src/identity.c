@@ -42,6 +42,14 @@ read_file(const char *path, uint64 *inode, int64 *birth_ns)
 #endif
 }
 
+/* What tells this data directory from its copies. */
+void
+idgen_identity_read_control(uint64 *inode, int64 *birth_ns)
+{
+	/* relative to the data directory, where every process runs */
+	read_file("global/pg_control", inode, birth_ns);
+}
+
 /* The identity of this server and database, now.  Not during recovery. */
 void
 idgen_identity_read(IdgenIdentity *identity)
@@ -53,9 +61,8 @@ idgen_identity_read(IdgenIdentity *identity)
 	identity->database = MyDatabaseId;
 	identity->timeline = GetWALInsertionTimeLine();
 
-	/* both are relative to the data directory, where every process runs */
-	read_file("global/pg_control", &identity->control_inode,
-			  &identity->control_birth);
+	idgen_identity_read_control(&identity->control_inode,
+								&identity->control_birth);
 	snprintf(version_path, sizeof(version_path), "%s/PG_VERSION", DatabasePath);
 	read_file(version_path, &identity->version_inode, &identity->version_birth);
 }

@@ -18,6 +18,7 @@ idgen_same_uuid(const pg_uuid_t *a, const pg_uuid_t *b)
 	return memcmp(a->data, b->data, UUID_LEN) == 0;
 }
 
+extern void idgen_identity_read_control(uint64 *inode, int64 *birth_ns);
 extern void idgen_identity_read(IdgenIdentity *identity);
 extern int	idgen_identity_class(void);
 extern void idgen_identity_read_switch(IdgenPromotionFacts *facts,

@@ -115,6 +115,7 @@ idgen_namespace_refresh(IdgenNamespace *ns)
 		ns->format_changed = strcmp(format, authority.format) != 0;
 	}
 	ns->made_here = has_identity && TransactionIdIsCurrentTransactionId(xmin);
+	ns->quorum = strcmp(ns->row.durability, "quorum") == 0;
 	ns->run_ahead = ns->row.run_ahead_ms / ns->row.layout.tick_ms;
 	ns->allowed_user = InvalidOid;
 	ns->version = version;

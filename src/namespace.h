@@ -30,6 +30,7 @@ typedef struct IdgenNamespace
 	bool		format_changed; /* since its identity was recorded */
 	bool		made_here;		/* by the transaction in progress */
 	IdgenAuthorityRow authority;
+	bool		quorum;			/* its durability */
 	int64		run_ahead;		/* ticks */
 	IdgenStats *stats;			/* NULL until something is counted */
 	Oid			allowed_user;	/* found to hold the privilege to issue */

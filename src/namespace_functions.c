@@ -22,6 +22,7 @@
 #include "identity.h"
 #include "namespace.h"
 #include "namespace_rows.h"
+#include "quorum.h"
 #include "request.h"
 #include "tables.h"
 
@@ -40,14 +41,6 @@ enum
 	CREATE_HORIZON, CREATE_FIRST_WORKER, CREATE_LAST_WORKER, CREATE_DURABILITY,
 	CREATE_PROMOTION, CREATE_RUN_AHEAD, CREATE_RESTRICTED, CREATE_ISSUING
 };
-
-static void
-not_built(const char *what)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("%s is not supported yet", what)));
-}
 
 static void
 read_name(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
@@ -170,18 +163,11 @@ read_workers(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
 }
 
 static void
-set_durability(IdgenNamespaceRow *row, const char *durability)
-{
-	if (strcmp(durability, "quorum") == 0)
-		not_built("durability \"quorum\"");
-	strlcpy(row->durability, durability, NAMEDATALEN);
-}
-
-static void
 read_durability(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
 {
 	REQUIRE_ARG(CREATE_DURABILITY, "durability");
-	set_durability(row, text_to_cstring(PG_GETARG_TEXT_PP(CREATE_DURABILITY)));
+	strlcpy(row->durability, text_to_cstring(PG_GETARG_TEXT_PP(CREATE_DURABILITY)),
+			NAMEDATALEN);
 }
 
 static void
@@ -301,6 +287,31 @@ alter_owner(IdgenNamespaceRow *row, Oid owner)
 	strlcpy(row->owner, GetUserNameFromId(owner, false), NAMEDATALEN);
 }
 
+/*
+ * From now on grants are not confirmed by standbys.  A standby that does not
+ * know of that, and believes that it has them all ("trust"), must not be left
+ * behind: so "trust" is given up first, in a transaction of its own, and what
+ * was committed is confirmed.  Where the setting names no standbys there are
+ * none to wait for.
+ */
+static void
+check_leaves_quorum(const IdgenNamespace *ns)
+{
+	int64		until_us = idgen_clock_monotonic_us() +
+		(int64) idgen_wait_timeout_ms * 1000;
+
+	if (strcmp(ns->row.promotion, "trust") == 0)
+		idgen_arguments_invalid("durability \"quorum\" cannot be given up together with promotion \"trust\"",
+								"Change the promotion policy first, commit, and then the durability.");
+	if (idgen_quorum_named() && !idgen_quorum_wait(idgen_quorum_here(), until_us))
+		ereport(ERROR,
+				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
+				 errmsg("durability of namespace \"%s\" could not be changed",
+						ns->name),
+				 errdetail("Synchronous standbys have not confirmed what was committed before."),
+				 errhint("Connect the standbys, or take them out of \"synchronous_standby_names\" if they are never to be promoted.")));
+}
+
 PG_FUNCTION_INFO_V1(idgen_alter_namespace);
 Datum
 idgen_alter_namespace(PG_FUNCTION_ARGS)
@@ -325,7 +336,8 @@ idgen_alter_namespace(PG_FUNCTION_ARGS)
 			idgen_arguments_interval_ms(PG_GETARG_INTERVAL_P(ALTER_RUN_AHEAD),
 										"run_ahead");
 	if (given.durability)
-		set_durability(&row, text_to_cstring(PG_GETARG_TEXT_PP(ALTER_DURABILITY)));
+		strlcpy(row.durability, text_to_cstring(PG_GETARG_TEXT_PP(ALTER_DURABILITY)),
+				NAMEDATALEN);
 	if (given.promotion)
 		alter_promotion(&row, text_to_cstring(PG_GETARG_TEXT_PP(ALTER_PROMOTION)));
 	if (given.restricted)
@@ -333,6 +345,8 @@ idgen_alter_namespace(PG_FUNCTION_ARGS)
 	if (given.owner)
 		alter_owner(&row, PG_GETARG_OID(ALTER_OWNER));
 	idgen_namespace_check_row(&row);
+	if (ns->quorum && strcmp(row.durability, "quorum") != 0)
+		check_leaves_quorum(ns);
 	idgen_namespace_rows_write_policy(&row, &given);
 	idgen_hooks_kill_at_commit(ns->name);
 	PG_RETURN_VOID();
@@ -419,14 +433,4 @@ idgen_adopt_namespace(PG_FUNCTION_ARGS)
 						PG_ARGISNULL(2) ? -1 : PG_GETARG_INT32(2),
 						PG_ARGISNULL(3) ? -1 : PG_GETARG_INT32(3));
 	PG_RETURN_VOID();
-}
-
-PG_FUNCTION_INFO_V1(idgen_not_built);
-Datum
-idgen_not_built(PG_FUNCTION_ARGS)
-{
-	char	   *name = get_func_name(fcinfo->flinfo->fn_oid);
-
-	not_built(psprintf("function %s()", name ? name : "of idgen"));
-	PG_RETURN_NULL();
 }

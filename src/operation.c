@@ -19,7 +19,9 @@
 #include "namespace.h"
 #include "namespace_rows.h"
 #include "pool.h"
+#include "publication.h"
 #include "round.h"
+#include "step.h"
 #include "tables.h"
 
 /* What an operation leaves to be done when it has committed. */
@@ -28,6 +30,7 @@ typedef struct IdgenAftermath
 	bool		kill_namespace; /* its cursors */
 	pg_uuid_t	uuid;
 	bool		kill_incarnation;	/* the cursor of that one */
+	IdgenNamespace *ns;			/* whose durability the answer has */
 } IdgenAftermath;
 
 /* --------------------------------------------------------------------
@@ -40,7 +43,8 @@ typedef struct IdgenAftermath
  * up all others.
  */
 static IdgenNamespace *
-owned_namespace(const IdgenMailTaken *request, IdgenFailure *failure)
+owned_namespace(const IdgenMailTaken *request, IdgenFailure *failure,
+				IdgenAftermath *aftermath)
 {
 	IdgenNamespace *ns = idgen_namespace_find(request->mail.namespace_name);
 
@@ -58,6 +62,7 @@ owned_namespace(const IdgenMailTaken *request, IdgenFailure *failure)
 						  "Retry; if it goes on, look in pg_locks for who holds it.");
 		ns = NULL;
 	}
+	aftermath->ns = ns;
 	return ns;
 }
 
@@ -84,6 +89,19 @@ tick_above(const IdgenNamespace *ns, int64 id)
 	return tick + 1;
 }
 
+/* Can a floor be set?  Not while the clock may be far in the future. */
+static bool
+clock_serves(IdgenFailure *failure)
+{
+	IdgenClockView clock;
+
+	idgen_step_judge(&clock);
+	if (clock.verdict != IDGEN_CLOCK_AHEAD)
+		return true;
+	idgen_step_set_failure(&clock, failure);
+	return false;
+}
+
 /* A fence on demand; only the authority itself can fence what is its own. */
 static void
 fence(IdgenNamespace *ns, const IdgenMail *mail, IdgenFailure *failure,
@@ -101,6 +119,8 @@ fence(IdgenNamespace *ns, const IdgenMail *mail, IdgenFailure *failure,
 						  NULL);
 		return;
 	}
+	if (!clock_serves(failure))
+		return;
 	idgen_fence_raise(ns, tick_above(ns, mail->above));
 	aftermath->kill_namespace = true;
 	aftermath->uuid = ns->authority.uuid;
@@ -120,6 +140,8 @@ adopt(IdgenNamespace *ns, const IdgenMail *mail, IdgenFailure *failure,
 		idgen_failure_set(failure, IDGEN_FAILURE_RETIRED, NULL, NULL);
 		return;
 	}
+	if (!clock_serves(failure))
+		return;
 	if (mail->first_worker >= 0)
 		idgen_namespace_rows_write_range(ns->name, mail->first_worker, mail->last_worker);
 	idgen_fence_raise(ns, tick_above(ns, mail->above));
@@ -142,14 +164,19 @@ reject(IdgenFailure *failure)
 
 /* The holder ends its incarnation; saying so twice is no error. */
 static void
-deactivate(const IdgenMailTaken *request, IdgenFailure *failure)
+deactivate(const IdgenMailTaken *request, IdgenFailure *failure,
+		   IdgenAftermath *aftermath)
 {
 	IdgenIncarnationRow row;
 
 	if (!idgen_round_is_holder(request, &row))
+	{
 		reject(failure);
-	else if (row.active)
+		return;
+	}
+	if (row.active)
 		idgen_grant_rows_deactivate(request->mail.incarnation);
+	aftermath->ns = idgen_namespace_find(row.namespace_name);
 }
 
 /* The owner of a namespace ends somebody's incarnation. */
@@ -178,6 +205,7 @@ end_incarnation(const IdgenMailTaken *request, IdgenFailure *failure,
 	if (row.active)
 		idgen_grant_rows_end_incarnation(request->mail.incarnation);
 	aftermath->kill_incarnation = !row.external;
+	aftermath->ns = ns;
 }
 
 /* --------------------------------------------------------------------
@@ -197,23 +225,23 @@ carry_out(const IdgenMailTaken *request, IdgenFailure *failure,
 	switch (mail->kind)
 	{
 		case IDGEN_REQUEST_DEACTIVATE:
-			deactivate(request, failure);
+			deactivate(request, failure, aftermath);
 			return;
 		case IDGEN_REQUEST_END:
 			end_incarnation(request, failure, aftermath);
 			return;
 		case IDGEN_REQUEST_RETIRE:
-			ns = owned_namespace(request, failure);
+			ns = owned_namespace(request, failure, aftermath);
 			if (ns != NULL)
 				retire(ns, aftermath);
 			return;
 		case IDGEN_REQUEST_FENCE:
-			ns = owned_namespace(request, failure);
+			ns = owned_namespace(request, failure, aftermath);
 			if (ns != NULL)
 				fence(ns, mail, failure, aftermath);
 			return;
 		case IDGEN_REQUEST_ADOPT:
-			ns = owned_namespace(request, failure);
+			ns = owned_namespace(request, failure, aftermath);
 			if (ns != NULL)
 				adopt(ns, mail, failure, aftermath);
 			return;
@@ -274,6 +302,9 @@ idgen_operation_serve(const IdgenMailTaken *request)
 		idgen_mailbox_note(request, &answer.failure);
 		return false;
 	}
-	idgen_mailbox_answer(request, &answer);
+	if (answer.failure.kind == IDGEN_FAILURE_NONE && aftermath.ns != NULL)
+		idgen_publication_answer(aftermath.ns, request, &answer);
+	else
+		idgen_mailbox_answer(request, &answer);
 	return true;
 }

@@ -177,11 +177,12 @@ bury_dead(void)
 
 /*
  * Reserve a slot for a cursor about to be activated; -1 if the pool is full.
+ * *tenure tells this reservation from every other, and becomes the cursor's.
  * Only by the authority worker of the database.
  */
 int
 idgen_pool_reserve(Oid database, const pg_uuid_t *namespace_uuid,
-				   const char *namespace_name)
+				   const char *namespace_name, uint64 *tenure)
 {
 	int			found = -1;
 
@@ -197,7 +198,8 @@ idgen_pool_reserve(Oid database, const pg_uuid_t *namespace_uuid,
 		info->database = database;
 		info->namespace_uuid = *namespace_uuid;
 		strlcpy(info->namespace_name, namespace_name, NAMEDATALEN);
-		info->tenure = 0;
+		info->tenure = pg_atomic_add_fetch_u64(&idgen_shared->last_tenure, 1);
+		*tenure = info->tenure;
 		found = i;
 		break;
 	}
@@ -207,12 +209,12 @@ idgen_pool_reserve(Oid database, const pg_uuid_t *namespace_uuid,
 
 /* Give back one reserved slot. */
 void
-idgen_pool_unreserve(int slot_index)
+idgen_pool_unreserve(int slot_index, uint64 tenure)
 {
 	IdgenSlotInfo *info = &idgen_shared->infos[slot_index];
 
 	idgen_lock_directory(LW_EXCLUSIVE);
-	if (info->state == IDGEN_SLOT_RESERVED && info->database == MyDatabaseId)
+	if (info->state == IDGEN_SLOT_RESERVED && info->tenure == tenure)
 		info->state = IDGEN_SLOT_FREE;
 	idgen_unlock_directory();
 }
@@ -234,11 +236,11 @@ idgen_pool_release_reserved(Oid database)
 
 /*
  * Bring a reserved slot to life with its first grant, which is durable.  If
- * the slot is no longer reserved for this namespace (it was dropped meanwhile)
+ * that reservation is over (the namespace was dropped or changed meanwhile)
  * nothing happens, and the grant is a gap.
  */
 void
-idgen_pool_activate(int slot_index, Oid database,
+idgen_pool_activate(int slot_index, uint64 tenure,
 					const pg_uuid_t *namespace_uuid, const IdgenLayout *layout,
 					int32 worker, int64 incarnation, const IdgenGrant *grant)
 {
@@ -248,7 +250,7 @@ idgen_pool_activate(int slot_index, Oid database,
 	bool		mine;
 
 	idgen_lock_directory(LW_EXCLUSIVE);
-	mine = info->state == IDGEN_SLOT_RESERVED && info->database == database &&
+	mine = info->state == IDGEN_SLOT_RESERVED && info->tenure == tenure &&
 		idgen_same_uuid(&info->namespace_uuid, namespace_uuid);
 
 	if (mine && idgen_lock_within(&slot->lock, LW_EXCLUSIVE, SLOT_WITHIN_US))
@@ -258,12 +260,11 @@ idgen_pool_activate(int slot_index, Oid database,
 		info->incarnation = incarnation;
 		info->epoch_ms = layout->epoch_ms;
 		info->tick_ms = layout->tick_ms;
-		info->tenure = pg_atomic_add_fetch_u64(&idgen_shared->last_tenure, 1);
 
 		idgen_cursor_init(&slot->cursor, worker);
 		(void) idgen_cursor_install(&slot->cursor, grant, 0);
 		slot->issued_count = 0;
-		pg_atomic_write_u64(&slot->tenure, info->tenure);
+		pg_atomic_write_u64(&slot->tenure, tenure);
 		LWLockRelease(&slot->lock);
 	}
 	else if (mine)
@@ -459,6 +460,25 @@ idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid)
 							  DIRECTORY_WITHIN_US))
 		CHECK_FOR_INTERRUPTS();
 	kill_matching(database, namespace_uuid, "");
+	idgen_unlock_directory();
+	directory_changed();
+}
+
+/*
+ * A step back of the clock was accepted: no cursor of this server goes on, so
+ * that those after it begin with the new time.
+ */
+void
+idgen_pool_kill_everywhere(void)
+{
+	idgen_lock_directory(LW_EXCLUSIVE);
+	for (int i = 0; i < idgen_shared->slot_count; i++)
+	{
+		if (idgen_shared->infos[i].state == IDGEN_SLOT_RESERVED)
+			idgen_shared->infos[i].state = IDGEN_SLOT_FREE;
+		if (idgen_shared->infos[i].state == IDGEN_SLOT_ACTIVE)
+			kill_locked(i);
+	}
 	idgen_unlock_directory();
 	directory_changed();
 }

@@ -49,17 +49,18 @@ extern int	idgen_pool_list(Oid database, const pg_uuid_t *namespace_uuid,
 extern int	idgen_pool_survey(Oid database, IdgenCursorSurvey *surveys,
 							  int surveys_max);
 extern int	idgen_pool_reserve(Oid database, const pg_uuid_t *namespace_uuid,
-							   const char *namespace_name);
-extern void idgen_pool_activate(int slot, Oid database,
+							   const char *namespace_name, uint64 *tenure);
+extern void idgen_pool_activate(int slot, uint64 tenure,
 								const pg_uuid_t *namespace_uuid,
 								const IdgenLayout *layout, int32 worker,
 								int64 incarnation, const IdgenGrant *grant);
 extern bool idgen_pool_publish(int slot, uint64 tenure,
 							   const IdgenGrant *grant, int64 now);
-extern void idgen_pool_unreserve(int slot);
+extern void idgen_pool_unreserve(int slot, uint64 tenure);
 extern void idgen_pool_release_reserved(Oid database);
 extern void idgen_pool_kill_slot(int slot, uint64 tenure);
 extern void idgen_pool_kill_incarnation(Oid database, int64 incarnation);
+extern void idgen_pool_kill_everywhere(void);
 extern void idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid);
 extern void idgen_pool_kill_at_commit(Oid database, const char *namespace_name,
 									  IdgenKill why);

@@ -261,10 +261,7 @@ begin_incarnation_request(IdgenMail *mail, IdgenRequestKind kind,
 						  int64 incarnation, const char *function)
 {
 	PreventCommandDuringRecovery(function);
-	if (idgen_shared == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("idgen is not preloaded")));
+	idgen_require_preloaded();
 	memset(mail, 0, sizeof(*mail));
 	mail->kind = kind;
 	mail->incarnation = incarnation;

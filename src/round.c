@@ -12,7 +12,8 @@
  *	  waits for a standby.
  * 3. Only then is the grant published: to shared memory, into the slot of the
  *	  incarnation it was decided for, compared by tenure under the slot's lock;
- *	  or as the answer to an external generator.
+ *	  or as the answer to an external generator.  With durability "quorum" it is
+ *	  held back until synchronous standbys have flushed it, too: publication.c.
  *
  * A crash before 2 leaves nothing; between 2 and 3 a gap: the mark says that
  * the interval is gone.  An external generator whose answer was lost asks again
@@ -41,6 +42,8 @@
 #include "identity.h"
 #include "marks.h"
 #include "namespace_rows.h"
+#include "publication.h"
+#include "quorum.h"
 #include "settings.h"
 #include "shmem.h"
 #include "statement.h"
@@ -64,7 +67,7 @@ typedef struct IdgenItem
 {
 	int			job;
 	int			slot;			/* of a local cursor; -1 for external ones */
-	uint64		tenure;			/* of a cursor that lives; 0 = a fresh one */
+	uint64		tenure;			/* of its cursor, or of the reservation */
 	int			request;		/* of an external one; -1 for local ones */
 	IdgenGrantRow row;
 	IdgenHolder holder;
@@ -218,16 +221,32 @@ begin_after_dropped(IdgenJob *job, const IdgenNamespace *ns)
 	return bring_marks(job);
 }
 
+/* Nothing is granted that nobody could confirm. */
+static bool
+quorum_available(IdgenJob *job)
+{
+	IdgenFailure failure;
+	bool		may_come;
+
+	if (idgen_quorum_available(&failure, &may_come))
+		return true;
+	fail(job, failure.kind, failure.detail, failure.hint, may_come);
+	return false;
+}
+
 /*
  * See that a namespace may be granted from.  False with the reason in
  * job->failure; NONE if the requester is to look again.
  */
 static bool
-open_namespace(IdgenJob *job)
+open_namespace(const IdgenRound *round, IdgenJob *job)
 {
 	IdgenNamespace *ns = idgen_namespace_find(job->name);
 
-	if (ns == NULL)
+	if (round->clock.verdict == IDGEN_CLOCK_AHEAD)
+		idgen_step_set_failure(&round->clock, &job->failure);
+
+	else if (ns == NULL)
 		fail(job, IDGEN_FAILURE_UNDEFINED, NULL, NULL, false);
 	else if (ns->row.retired || !ns->row.issuing)
 		fail(job, IDGEN_FAILURE_RETIRED, NULL, NULL, false);
@@ -268,8 +287,11 @@ open_namespace(IdgenJob *job)
 	}
 	if (!bring_marks(job) || !begin_after_dropped(job, ns))
 		return false;
+	if (ns->quorum && !quorum_available(job))
+		return false;
 	job->ns = ns;
-	job->now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
+	job->now = idgen_layout_tick_at(&ns->row.layout, round->clock.wall_ms);
+	job->not_before = idgen_layout_tick_at(&ns->row.layout, round->clock.latest_ms);
 	return true;
 }
 
@@ -399,12 +421,16 @@ choose_worker(const IdgenRound *round, const IdgenJob *job, int32 *worker)
 
 /*
  * No worker can be granted before retry_at.  Behind a fence what counts is when
- * the first ID can be issued, which is when the floor is reached.
+ * the first ID can be issued, which is when the floor is reached; after a step
+ * back of the clock, when it has caught up.
  */
 static void
-set_beyond_horizon(IdgenFailure *failure, const IdgenJob *job, int64 retry_at)
+set_beyond_horizon(IdgenFailure *failure, const IdgenRound *round,
+				   const IdgenJob *job, int64 retry_at)
 {
-	if (job->marks->floor > job->now)
+	if (job->not_before > job->now)
+		idgen_step_set_failure(&round->clock, failure);
+	else if (job->marks->floor > job->now)
 		set_until(failure, IDGEN_FAILURE_NOT_YET, job->ns, job->marks->floor);
 	else
 		set_until(failure, IDGEN_FAILURE_NO_WORKER, job->ns, retry_at);
@@ -425,6 +451,33 @@ cursor_due(const IdgenJob *job, const IdgenCursorSurvey *survey)
 													job->ns->run_ahead);
 }
 
+/*
+ * The worker's mark may be past what its cursor has: a grant was committed, and
+ * whoever was to publish it ended before.  It is that cursor's still.
+ */
+static bool
+publish_again(const IdgenJob *job, const IdgenCursorSurvey *survey,
+			  const IdgenMark *mark)
+{
+	IdgenCursorGrant grant = {
+		.slot = survey->slot,
+		.tenure = survey->tenure,
+		.worker = survey->worker,
+		.incarnation = survey->incarnation,
+		.now = job->now
+	};
+	IdgenLastGrant last;
+
+	if (mark->high_water == survey->granted_end ||
+		!idgen_grant_rows_last(job->name, survey->worker, &last) ||
+		last.incarnation != survey->incarnation ||
+		last.grant.start < survey->granted_end || last.grant.end <= job->now)
+		return false;
+	grant.grant = last.grant;
+	idgen_publication_grant(job->ns, &grant);
+	return true;
+}
+
 /* Grant more to a cursor that lives. */
 static void
 extend_cursor(IdgenRound *round, IdgenJob *job, const IdgenCursorSurvey *survey)
@@ -440,6 +493,8 @@ extend_cursor(IdgenRound *round, IdgenJob *job, const IdgenCursorSurvey *survey)
 		idgen_pool_kill_slot(survey->slot, survey->tenure);
 		return;
 	}
+	if (publish_again(job, survey, mark))
+		return;
 	switch (decide(job, mark->high_water, job->now, idgen_round_length(job->ns),
 				   &grant, &retry_at))
 	{
@@ -469,8 +524,8 @@ static int64
 eligible_tick(const IdgenJob *job)
 {
 	if (idgen_max_workers_per_namespace > 1)
-		return job->now;
-	return idgen_grant_ordered_start(job->now, job->ns->run_ahead,
+		return job->not_before;
+	return idgen_grant_ordered_start(job->not_before, job->ns->run_ahead,
 									 idgen_marks_highest(job->marks));
 }
 
@@ -484,6 +539,7 @@ open_cursor(IdgenRound *round, IdgenJob *job, bool first)
 	int32		worker;
 	IdgenItem  *item;
 	int			slot;
+	uint64		tenure;
 
 	if (!choose_worker(round, job, &worker))
 	{
@@ -499,7 +555,7 @@ open_cursor(IdgenRound *round, IdgenJob *job, bool first)
 			break;
 		case IDGEN_GRANT_BEYOND_HORIZON:
 			if (first && job->failure.kind == IDGEN_FAILURE_NONE)
-				set_beyond_horizon(&job->failure, job, retry_at);
+				set_beyond_horizon(&job->failure, round, job, retry_at);
 			return;
 		case IDGEN_GRANT_FIELD_EXHAUSTED:
 			if (first)
@@ -508,7 +564,7 @@ open_cursor(IdgenRound *round, IdgenJob *job, bool first)
 		case IDGEN_GRANT_BAD_REQUEST:
 			elog(ERROR, "idgen could not decide a grant");
 	}
-	slot = idgen_pool_reserve(MyDatabaseId, &job->uuid, job->name);
+	slot = idgen_pool_reserve(MyDatabaseId, &job->uuid, job->name, &tenure);
 	if (slot < 0)
 	{
 		if (first)
@@ -520,6 +576,7 @@ open_cursor(IdgenRound *round, IdgenJob *job, bool first)
 	}
 	item = add_item(round, job, worker, mark, &grant);
 	item->slot = slot;
+	item->tenure = tenure;
 	item->row.fresh = true;
 	item->row.incarnation = idgen_identity_make_number();
 }
@@ -552,7 +609,7 @@ check_used_up(const IdgenRound *round, IdgenJob *job)
 static void
 decide_cursors(IdgenRound *round, IdgenJob *job)
 {
-	int			cursor_count = 0;
+	int			cursor_count = idgen_publication_count(&job->uuid, true);
 	int			item_count = round->item_count;
 
 	for (int i = 0; i < round->survey_count; i++)
@@ -562,7 +619,8 @@ decide_cursors(IdgenRound *round, IdgenJob *job)
 		if (!idgen_same_uuid(&survey->namespace_uuid, &job->uuid))
 			continue;
 		cursor_count++;
-		if (cursor_due(job, survey))
+		if (cursor_due(job, survey) &&
+			!idgen_publication_has_slot(survey->slot, survey->tenure))
 			extend_cursor(round, job, survey);
 	}
 	if (cursor_count == 0)
@@ -658,13 +716,13 @@ decide_activation(IdgenRound *round, IdgenJob *job, int request)
 		return;
 	}
 	mark = idgen_marks_find(job->marks, worker);
-	switch (decide(job, mark ? mark->high_water : 0, job->now,
+	switch (decide(job, mark ? mark->high_water : 0, job->not_before,
 				   idgen_round_length(job->ns), &grant, &retry_at))
 	{
 		case IDGEN_GRANT_OK:
 			break;
 		case IDGEN_GRANT_BEYOND_HORIZON:
-			set_beyond_horizon(&answer->failure, job, retry_at);
+			set_beyond_horizon(&answer->failure, round, job, retry_at);
 			return;
 		case IDGEN_GRANT_FIELD_EXHAUSTED:
 			idgen_failure_set(&answer->failure, IDGEN_FAILURE_EXHAUSTED, NULL,
@@ -714,6 +772,30 @@ set_granted(IdgenAnswer *answer, const IdgenNamespace *ns, int32 worker,
 	answer->end_ms = grant->end * ns->row.layout.tick_ms;
 }
 
+/*
+ * An incarnation has all it can have.  What ends later than any grant of now
+ * was granted before the clock was set back.
+ */
+static void
+set_granted_up(IdgenFailure *failure, const IdgenJob *job, int64 granted_end,
+			   int64 retry_at)
+{
+	if (granted_end > job->now + idgen_round_horizon(job->ns))
+	{
+		set_until(failure, IDGEN_FAILURE_CLOCK, job->ns, retry_at);
+		strlcpy(failure->detail,
+				"The incarnation was granted a time that the clock, set back since, has not reached again.",
+				IDGEN_FAILURE_TEXT_MAX);
+		strlcpy(failure->hint,
+				"Retry then, or activate a fresh incarnation with idgen_activate().",
+				IDGEN_FAILURE_TEXT_MAX);
+		return;
+	}
+	set_until(failure, IDGEN_FAILURE_NOT_YET, job->ns, retry_at);
+	strlcpy(failure->detail, "The incarnation is granted up to the horizon.",
+			IDGEN_FAILURE_TEXT_MAX);
+}
+
 /* A new grant for an incarnation in good standing. */
 static void
 decide_next(IdgenRound *round, IdgenJob *job, int request,
@@ -740,10 +822,7 @@ decide_next(IdgenRound *round, IdgenJob *job, int request,
 		case IDGEN_GRANT_OK:
 			break;
 		case IDGEN_GRANT_BEYOND_HORIZON:
-			set_until(&answer->failure, IDGEN_FAILURE_NOT_YET, job->ns, retry_at);
-			strlcpy(answer->failure.detail,
-					"The incarnation is granted up to the horizon.",
-					IDGEN_FAILURE_TEXT_MAX);
+			set_granted_up(&answer->failure, job, mark->high_water, retry_at);
 			return;
 		case IDGEN_GRANT_FIELD_EXHAUSTED:
 			idgen_failure_set(&answer->failure, IDGEN_FAILURE_EXHAUSTED, NULL,
@@ -908,8 +987,8 @@ lock_rows(IdgenRound *round)
 		job->marks->loaded = false;
 		fail(job, IDGEN_FAILURE_UNAVAILABLE,
 			 "Another session has locked its high-water marks.", LOCKED_HINT, true);
-		if (item->slot >= 0 && item->tenure == 0)
-			idgen_pool_unreserve(item->slot);
+		if (item->slot >= 0 && item->row.fresh)
+			idgen_pool_unreserve(item->slot, item->tenure);
 	}
 	round->item_count = kept;
 }
@@ -960,6 +1039,7 @@ idgen_round_abort(MemoryContext context, char *message, Size message_size)
 	MemoryContextSwitchTo(context);
 	idgen_marks_forget_all();
 	idgen_pool_release_reserved(MyDatabaseId);
+	idgen_publication_forget_first();
 	strlcpy(message, error->message, message_size);
 	FreeErrorData(error);
 }
@@ -978,7 +1058,10 @@ count_grant(IdgenJob *job, int64 latency_us)
 	idgen_stats_max(stats, IDGEN_COUNTER_GRANT_LATENCY_MAX_US, (uint64) latency_us);
 }
 
-/* Publish what is durable now. */
+/*
+ * Publish what is durable now.  What external generators get is answered by
+ * the caller.
+ */
 static void
 publish(IdgenRound *round)
 {
@@ -996,13 +1079,20 @@ publish(IdgenRound *round)
 		if (item->request >= 0)
 			set_granted(&round->answers[item->request], job->ns, row->worker,
 						row->incarnation, row->grant_id, &row->grant);
-		else if (row->fresh)
-			idgen_pool_activate(item->slot, MyDatabaseId, &job->uuid,
-								&job->ns->row.layout, row->worker,
-								row->incarnation, &row->grant);
 		else
-			(void) idgen_pool_publish(item->slot, item->tenure, &row->grant,
-									  job->now);
+		{
+			IdgenCursorGrant grant = {
+				.slot = item->slot,
+				.tenure = item->tenure,
+				.first = row->fresh,
+				.worker = row->worker,
+				.incarnation = row->incarnation,
+				.grant = row->grant,
+				.now = job->now
+			};
+
+			idgen_publication_grant(job->ns, &grant);
+		}
 	}
 }
 
@@ -1036,7 +1126,7 @@ decide_and_write(IdgenRound *round)
 		end_strangers(round);
 	for (int i = 0; i < round->job_count; i++)
 	{
-		if (!open_namespace(&round->jobs[i]))
+		if (!open_namespace(round, &round->jobs[i]))
 			continue;
 		decide_cursors(round, &round->jobs[i]);
 		decide_externals(round, &round->jobs[i]);
@@ -1058,6 +1148,7 @@ carry_out(IdgenRound *round)
 	bool		open;
 
 	round->begun_us = idgen_clock_monotonic_us();
+	idgen_step_judge(&round->clock);
 	idgen_round_begin(context);
 	open = idgen_tables_open(&failure);
 	if (open)

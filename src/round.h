@@ -13,6 +13,7 @@
 #include "marks.h"
 #include "namespace.h"
 #include "pool.h"
+#include "step.h"
 
 /* What a round does for one namespace. */
 typedef struct IdgenJob
@@ -27,6 +28,8 @@ typedef struct IdgenJob
 	IdgenMarks *marks;
 	IdgenStats *stats;			/* NULL until something is counted */
 	int64		now;			/* the clock, in ticks */
+	int64		not_before;		/* the first tick of a fresh incarnation: now, or
+								 * later if the clock was set back */
 	bool		changed;		/* its custody: kill its cursors */
 	bool		dropped_out;	/* its rows could not be locked */
 	IdgenFailure failure;		/* NONE = served */
@@ -44,6 +47,7 @@ typedef struct IdgenRound
 	int			job_count;
 	IdgenJob   *jobs;
 	int64		begun_us;		/* monotonic */
+	IdgenClockView clock;		/* judged when it began */
 	int			item_count;
 	int			item_max;
 	struct IdgenItem *items;

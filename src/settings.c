@@ -15,6 +15,7 @@ int			idgen_max_workers_per_namespace = 16;
 int			idgen_wait_timeout_ms = 5000;
 int			idgen_max_batch = 1000000;
 int			idgen_idle_timeout_ms = 60000;
+int			idgen_max_clock_step_ms = 5000;
 int			idgen_max_clock_error_ms = 5000;
 int			idgen_grant_retention_s = 7 * 24 * 3600;
 int			idgen_on_copied_authority = IDGEN_ON_COPIED_REFUSE;
@@ -67,6 +68,13 @@ idgen_settings_define(bool preloaded)
 							"A database in which no namespace is used has no idgen process.",
 							&idgen_idle_timeout_ms,
 							60000, 1000, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("idgen.max_clock_step",
+							"Forward step of the system clock up to which it is believed.",
+							"After a longer one nothing is granted until the clock comes back, or the step is confirmed.",
+							&idgen_max_clock_step_ms,
+							5000, 100, 24 * 3600 * 1000,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("idgen.max_clock_error",

@@ -26,6 +26,7 @@ extern int	idgen_max_workers_per_namespace;	/* sighup */
 extern int	idgen_wait_timeout_ms;	/* user; 0 = never wait */
 extern int	idgen_max_batch;	/* superuser */
 extern int	idgen_idle_timeout_ms;	/* sighup */
+extern int	idgen_max_clock_step_ms;	/* sighup */
 extern int	idgen_max_clock_error_ms;	/* sighup */
 extern int	idgen_grant_retention_s;	/* sighup */
 extern int	idgen_on_copied_authority;	/* sighup; an IdgenOnCopied */

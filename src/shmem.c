@@ -8,6 +8,9 @@
  *	2. directory_lock		who owns which slot, requests, databases
  *	3. a slot's lock		one cursor; never two slots at once
  *
+ * and apart from these clock_file_lock, which is tried for with none of them
+ * held, and under which the directory lock is taken for a moment.
+ *
  * While a slot's lock is held nothing is raised, allocated, waited for or
  * written, and no other lock is taken.  While the directory lock is held
  * nothing is raised or written; a slot's lock is tried for a moment at most.
@@ -147,6 +150,7 @@ shmem_startup(void)
 		pg_atomic_init_u64(&idgen_shared->directory_version, 1);
 		tranche = idgen_new_tranche("idgen");
 		LWLockInitialize(&idgen_shared->directory_lock, tranche);
+		LWLockInitialize(&idgen_shared->clock_file_lock, tranche);
 		for (int i = 0; i < idgen_shared->slot_count; i++)
 		{
 			IdgenSlot  *slot = idgen_slot(i);
@@ -170,6 +174,17 @@ idgen_shmem_install_hooks(void)
 	shmem_request_hook = shmem_request;
 	prev_shmem_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = shmem_startup;
+}
+
+/* An error unless shared memory was set up when the server started. */
+void
+idgen_require_preloaded(void)
+{
+	if (idgen_shared == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("idgen is not preloaded"),
+				 errhint("Add this line to postgresql.conf and restart: shared_preload_libraries = 'idgen' (with the libraries already listed there).")));
 }
 
 /*

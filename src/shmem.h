@@ -13,6 +13,7 @@
 #include "utils/uuid.h"
 
 #include "core/cursor.h"
+#include "core/step.h"
 #include "failure.h"
 
 /*
@@ -193,6 +194,7 @@ typedef struct IdgenStats
 	pg_atomic_uint64 counters[IDGEN_COUNTER_COUNT];
 	bool		alerted[IDGEN_ALERT_COUNT];
 	bool		copied;			/* the authority refuses to grant: a copy */
+	int			unconfirmed;	/* grants and answers that wait for standbys */
 	IdgenFailure last_error;
 	int64		last_error_ms;	/* Unix time; 0 = none */
 	int64		reset_ms;		/* Unix time counting began */
@@ -234,9 +236,29 @@ typedef struct IdgenEnded
 
 #define IDGEN_ENDED_MAX 1024
 
+/*
+ * What the server knows of its clock.  All fields: directory lock.  "version"
+ * moves with every change worth remembering over a restart; "saved_version" is
+ * what the file has.
+ */
+typedef struct IdgenClockState
+{
+	bool		loaded;			/* the file of an earlier life was looked for */
+	IdgenClockRecord record;
+	uint64		version;
+	uint64		saved_version;
+	bool		logged;			/* that the verdict is not RIGHT */
+	uint64		steps_back;		/* noticed since shared memory began */
+	uint64		steps_forward;
+	int64		largest_step_us;	/* without its sign */
+} IdgenClockState;
+
 typedef struct IdgenShared
 {
 	LWLock		directory_lock;
+	LWLock		clock_file_lock;	/* who writes the file of the clock; only
+									 * tried for, never waited for */
+	IdgenClockState clock;
 	pg_uuid_t	boot;			/* random, new with each initialisation */
 	pg_atomic_uint64 last_tenure;
 	pg_atomic_uint64 directory_version; /* moves when a cursor comes or goes */
@@ -260,6 +282,7 @@ typedef struct IdgenShared
 extern IdgenShared *idgen_shared;
 
 extern void idgen_shmem_install_hooks(void);
+extern void idgen_require_preloaded(void);
 extern bool idgen_lock_within(LWLock *lock, LWLockMode mode, int64 within_us);
 extern void idgen_lock_directory(LWLockMode mode);
 extern void idgen_unlock_directory(void);

@@ -98,6 +98,7 @@ idgen_stats_get(Oid database, const char *namespace_name)
 		strlcpy(stats->namespace_name, namespace_name, NAMEDATALEN);
 		memset(stats->alerted, 0, sizeof(stats->alerted));
 		stats->copied = false;
+		stats->unconfirmed = 0;
 		reset_locked(stats);
 	}
 	idgen_unlock_directory();
@@ -112,6 +113,28 @@ idgen_stats_set_copied(IdgenStats *stats, bool copied)
 		return;
 	idgen_lock_directory(LW_EXCLUSIVE);
 	stats->copied = copied;
+	idgen_unlock_directory();
+}
+
+/* How many grants and answers wait for standbys?  stats may be NULL. */
+void
+idgen_stats_set_unconfirmed(IdgenStats *stats, int count)
+{
+	if (stats == NULL || stats->unconfirmed == count)
+		return;
+	idgen_lock_directory(LW_EXCLUSIVE);
+	stats->unconfirmed = count;
+	idgen_unlock_directory();
+}
+
+/* A worker begins: what its predecessor held is nobody's. */
+void
+idgen_stats_begin_worker(void)
+{
+	idgen_lock_directory(LW_EXCLUSIVE);
+	for (int i = 0; i < idgen_shared->stats_count; i++)
+		if (idgen_shared->stats[i].database == MyDatabaseId)
+			idgen_shared->stats[i].unconfirmed = 0;
 	idgen_unlock_directory();
 }
 
@@ -162,16 +185,6 @@ optional_time(int64 unix_ms, bool *isnull)
 	return TimestampTzGetDatum(timestamp_of_ms(unix_ms));
 }
 
-static void
-require_shared(void)
-{
-	if (idgen_shared == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("idgen is not preloaded"),
-				 errhint("Add this line to postgresql.conf and restart: shared_preload_libraries = 'idgen' (with the libraries already listed there).")));
-}
-
 /*
  * IDs issued by the cursors of a namespace that live, or are dead and not
  * counted yet.  Caller holds the lock.
@@ -187,12 +200,12 @@ living_ids(const IdgenStats *stats)
 	return count;
 }
 
-#define NAMESPACE_COUNTER_COLUMNS (1 + 1 + IDGEN_COUNTER_COUNT - 1 + 4)
+#define NAMESPACE_COUNTER_COLUMNS (1 + 1 + IDGEN_COUNTER_COUNT - 1 + 5)
 
 /*
  * One row per namespace of this database that was used since shared memory
  * began: name, IDs, the counters in their order, last error, its time, since
- * when is counted, and whether it is refused as a copy.
+ * when is counted, whether it is refused as a copy, and what waits for standbys.
  */
 PG_FUNCTION_INFO_V1(idgen_stat_counters);
 Datum
@@ -203,7 +216,7 @@ idgen_stat_counters(PG_FUNCTION_ARGS)
 	uint64	   *ids;
 	int			count = 0;
 
-	require_shared();
+	idgen_require_preloaded();
 	InitMaterializedSRF(fcinfo, 0);
 	copies = palloc(idgen_shared->stats_count * sizeof(IdgenStats));
 	ids = palloc(idgen_shared->stats_count * sizeof(uint64));
@@ -234,7 +247,8 @@ idgen_stat_counters(PG_FUNCTION_ARGS)
 		n++;
 		values[n] = optional_time(copies[i].reset_ms, &nulls[n]);
 		n++;
-		values[n] = BoolGetDatum(copies[i].copied);
+		values[n++] = BoolGetDatum(copies[i].copied);
+		values[n] = Int32GetDatum(copies[i].unconfirmed);
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum) 0;
@@ -254,7 +268,7 @@ idgen_stat_cursors(PG_FUNCTION_ARGS)
 	int			count = 0;
 	int64		now_ms = idgen_clock_wall_ms();
 
-	require_shared();
+	idgen_require_preloaded();
 	InitMaterializedSRF(fcinfo, 0);
 	infos = palloc(idgen_shared->slot_count * sizeof(IdgenSlotInfo));
 	cursors = palloc(idgen_shared->slot_count * sizeof(IdgenCursor));
@@ -309,7 +323,22 @@ idgen_stat_cursors(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-#define AUTHORITY_COLUMNS 13
+static const char *
+verdict_name(IdgenClockVerdict verdict)
+{
+	switch (verdict)
+	{
+		case IDGEN_CLOCK_RIGHT:
+			return "right";
+		case IDGEN_CLOCK_BEHIND:
+			return "behind";
+		case IDGEN_CLOCK_AHEAD:
+			return "ahead";
+	}
+	return "";
+}
+
+#define AUTHORITY_COLUMNS 18
 
 /* One row: the authority worker of this database, and this server. */
 PG_FUNCTION_INFO_V1(idgen_stat_worker);
@@ -321,13 +350,15 @@ idgen_stat_worker(PG_FUNCTION_ARGS)
 	bool		nulls[AUTHORITY_COLUMNS] = {false};
 	IdgenDatabase copy;
 	IdgenKernelClock clock;
+	IdgenClockState judged;
 	int			cursors_in_use = 0;
 	int			waiting = 0;
 
-	require_shared();
+	idgen_require_preloaded();
 	InitMaterializedSRF(fcinfo, 0);
 	memset(&copy, 0, sizeof(copy));
 	idgen_lock_directory(LW_SHARED);
+	judged = idgen_shared->clock;
 	for (int i = 0; i < idgen_shared->database_count; i++)
 		if (idgen_shared->databases[i].database == MyDatabaseId)
 			copy = idgen_shared->databases[i];
@@ -357,6 +388,11 @@ idgen_stat_worker(PG_FUNCTION_ARGS)
 	values[10] = BoolGetDatum(clock.synchronised);
 	values[11] = Int64GetDatum(clock.offset_us);
 	values[12] = Int64GetDatum(clock.max_error_us);
+	values[13] = CStringGetTextDatum(verdict_name(judged.record.verdict));
+	values[14] = Int64GetDatum(idgen_step_pending(&judged.record) / 1000);
+	values[15] = Int64GetDatum((int64) judged.steps_back);
+	values[16] = Int64GetDatum((int64) judged.steps_forward);
+	values[17] = Int64GetDatum(judged.largest_step_us / 1000);
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	return (Datum) 0;
 }
@@ -366,7 +402,7 @@ PG_FUNCTION_INFO_V1(idgen_stat_reset);
 Datum
 idgen_stat_reset(PG_FUNCTION_ARGS)
 {
-	require_shared();
+	idgen_require_preloaded();
 	idgen_lock_directory(LW_EXCLUSIVE);
 	for (int i = 0; i < idgen_shared->stats_count; i++)
 	{

@@ -1,0 +1,291 @@
+/*
+ * publication.c
+ *		Publish grants and answers, or hold them until they are confirmed.
+ *
+ * What comes here is committed and flushed on this server.  For a namespace with
+ * durability "local" that is all, and it is published.  With "quorum" it is held
+ * with the position of the WAL before which it lies, and published when
+ * synchronous standbys have flushed that position (S4).  That goes for answers
+ * as well, also for those that were read back: what they were read from may not
+ * be confirmed.
+ *
+ * The list is the worker's own memory.  Should the worker end, grants to cursors
+ * are found again in the tables (see round.c), and external generators ask again
+ * with the same request id.
+ */
+#include "compat.h"
+
+#include "publication.h"
+
+#include "miscadmin.h"
+#include "nodes/pg_list.h"
+#include "utils/memutils.h"
+
+#include "clock.h"
+#include "identity.h"
+#include "pool.h"
+#include "quorum.h"
+#include "stats.h"
+
+/* How often to look: soon while it may come soon. */
+#define POLL_SOON_MS	2
+#define POLL_LATER_MS	20
+#define SOON_US			INT64_C(1000000)
+
+typedef struct IdgenHeld
+{
+	XLogRecPtr	position;
+	int64		since_us;		/* monotonic */
+	char		namespace_name[NAMEDATALEN];
+	pg_uuid_t	namespace_uuid;
+	IdgenLayout layout;
+	bool		is_answer;		/* else a grant */
+	IdgenCursorGrant grant;
+	IdgenMailTaken taken;
+	IdgenAnswer answer;
+} IdgenHeld;
+
+static List *held = NIL;		/* in TopMemoryContext */
+
+/* --------------------------------------------------------------------
+ * Publishing
+ * -------------------------------------------------------------------- */
+
+static void
+publish_grant(const pg_uuid_t *uuid, const IdgenLayout *layout,
+			  const IdgenCursorGrant *grant)
+{
+	if (grant->first)
+		idgen_pool_activate(grant->slot, grant->tenure, uuid, layout,
+							grant->worker, grant->incarnation, &grant->grant);
+	else
+		(void) idgen_pool_publish(grant->slot, grant->tenure, &grant->grant,
+								  grant->now);
+}
+
+static void
+publish(const IdgenHeld *entry)
+{
+	if (entry->is_answer)
+		idgen_mailbox_answer(&entry->taken, &entry->answer);
+	else
+		publish_grant(&entry->namespace_uuid, &entry->layout, &entry->grant);
+}
+
+/* --------------------------------------------------------------------
+ * Holding
+ * -------------------------------------------------------------------- */
+
+/* Show how many grants and answers of a namespace are held. */
+static void
+show_count(const char *name)
+{
+	ListCell   *cell;
+	int			count = 0;
+
+	foreach(cell, held)
+		if (strcmp(((IdgenHeld *) lfirst(cell))->namespace_name, name) == 0)
+			count++;
+	idgen_stats_set_unconfirmed(idgen_stats_get(MyDatabaseId, name), count);
+}
+
+static IdgenHeld *
+hold(const IdgenNamespace *ns)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	IdgenHeld  *entry = palloc0(sizeof(IdgenHeld));
+
+	entry->position = idgen_quorum_here();
+	entry->since_us = idgen_clock_monotonic_us();
+	strlcpy(entry->namespace_name, ns->name, NAMEDATALEN);
+	entry->namespace_uuid = ns->authority.uuid;
+	entry->layout = ns->row.layout;
+	held = lappend(held, entry);
+	MemoryContextSwitchTo(old);
+	return entry;
+}
+
+/* What to tell those who wait for confirmation. */
+void
+idgen_publication_set_unconfirmed(IdgenFailure *failure)
+{
+	idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
+					  "It was granted or done here, but synchronous standbys have not confirmed it.",
+					  "Look at pg_stat_replication: \"flush_lsn\" of the standbys in \"synchronous_standby_names\" must go on.");
+}
+
+/* A grant to a cursor, committed and flushed. */
+void
+idgen_publication_grant(const IdgenNamespace *ns, const IdgenCursorGrant *grant)
+{
+	if (!ns->quorum)
+	{
+		publish_grant(&ns->authority.uuid, &ns->row.layout, grant);
+		return;
+	}
+	hold(ns)->grant = *grant;
+	show_count(ns->name);
+}
+
+/* A success to be answered, of what is committed and flushed. */
+void
+idgen_publication_answer(const IdgenNamespace *ns, const IdgenMailTaken *taken,
+						 const IdgenAnswer *answer)
+{
+	IdgenFailure failure;
+	IdgenHeld  *entry;
+
+	if (!ns->quorum)
+	{
+		idgen_mailbox_answer(taken, answer);
+		return;
+	}
+	entry = hold(ns);
+	entry->is_answer = true;
+	entry->taken = *taken;
+	entry->answer = *answer;
+	idgen_publication_set_unconfirmed(&failure);
+	idgen_mailbox_note(taken, &failure);
+	show_count(ns->name);
+}
+
+/* --------------------------------------------------------------------
+ * Confirmation
+ * -------------------------------------------------------------------- */
+
+/* Does nobody want it any more?  Then it is a gap, or asked for again. */
+static bool
+is_over(const IdgenHeld *entry)
+{
+	int64		end_ms;
+
+	if (entry->is_answer)
+		return entry->taken.mail.expires_at_us < idgen_clock_monotonic_us();
+	return idgen_layout_unix_ms(&entry->layout, entry->grant.grant.end, &end_ms) &&
+		end_ms <= idgen_clock_wall_ms();
+}
+
+static void
+let_go(const IdgenHeld *entry)
+{
+	if (!entry->is_answer && entry->grant.first)
+		idgen_pool_unreserve(entry->grant.slot, entry->grant.tenure);
+}
+
+/* Publish what has been confirmed, drop what is over. */
+void
+idgen_publication_step(void)
+{
+	ListCell   *cell;
+	XLogRecPtr	confirmed;
+
+	if (held == NIL)
+		return;
+	confirmed = idgen_quorum_confirmed();
+	foreach(cell, held)
+	{
+		IdgenHeld  *entry = lfirst(cell);
+		char		name[NAMEDATALEN];
+
+		if (entry->position <= confirmed)
+			publish(entry);
+		else if (is_over(entry))
+			let_go(entry);
+		else
+			continue;
+		strlcpy(name, entry->namespace_name, NAMEDATALEN);
+		held = foreach_delete_current(held, cell);
+		pfree(entry);
+		show_count(name);
+	}
+}
+
+/* All reservations were given back: no cursor comes to life. */
+void
+idgen_publication_forget_first(void)
+{
+	ListCell   *cell;
+
+	foreach(cell, held)
+	{
+		IdgenHeld  *entry = lfirst(cell);
+
+		if (entry->is_answer || !entry->grant.first)
+			continue;
+		held = foreach_delete_current(held, cell);
+		pfree(entry);
+	}
+}
+
+/* --------------------------------------------------------------------
+ * What is held
+ * -------------------------------------------------------------------- */
+
+/* Is a request answered as soon as that is confirmed? */
+bool
+idgen_publication_has_request(const IdgenMailTaken *taken)
+{
+	ListCell   *cell;
+
+	foreach(cell, held)
+	{
+		const IdgenHeld *entry = lfirst(cell);
+
+		if (entry->is_answer && entry->taken.process == taken->process &&
+			entry->taken.ticket == taken->ticket)
+			return true;
+	}
+	return false;
+}
+
+/* Is more held for a cursor? */
+bool
+idgen_publication_has_slot(int slot, uint64 tenure)
+{
+	ListCell   *cell;
+
+	foreach(cell, held)
+	{
+		const IdgenHeld *entry = lfirst(cell);
+
+		if (!entry->is_answer && entry->grant.slot == slot &&
+			entry->grant.tenure == tenure)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * How many grants to cursors are held: of one namespace, or of all with NULL;
+ * of them, with first_only, those that bring a cursor to life.
+ */
+int
+idgen_publication_count(const pg_uuid_t *namespace_uuid, bool first_only)
+{
+	ListCell   *cell;
+	int			count = 0;
+
+	foreach(cell, held)
+	{
+		const IdgenHeld *entry = lfirst(cell);
+
+		if (!entry->is_answer && (!first_only || entry->grant.first) &&
+			(namespace_uuid == NULL ||
+			 idgen_same_uuid(&entry->namespace_uuid, namespace_uuid)))
+			count++;
+	}
+	return count;
+}
+
+/* Milliseconds until idgen_publication_step is due; far off if nothing is held. */
+int64
+idgen_publication_poll_ms(void)
+{
+	const IdgenHeld *youngest;
+
+	if (held == NIL)
+		return PG_INT64_MAX;
+	youngest = llast(held);
+	return idgen_clock_monotonic_us() - youngest->since_us < SOON_US ?
+		POLL_SOON_MS : POLL_LATER_MS;
+}
