@@ -13,7 +13,7 @@ use Idgen::Node;
 use Idgen::Session;
 
 # Sessions do not wait for standbys themselves: idgen does not depend on that.
-my $node = idgen_node('primary', streaming => 1, conf => "wal_level = logical\nsynchronous_commit = local\nidgen.wait_timeout = '2s'
+my $node = idgen_node('primary', streaming => 1, conf => "wal_level = logical\nsynchronous_commit = local\nidgen.wait_timeout = '700ms'
 idgen.max_clock_error = '1s'\nwal_sender_timeout = 0");
 my $session = Idgen::Session->new($node);
 my $ledger = Idgen::Ledger->new;
@@ -141,7 +141,7 @@ is($session->query("SET statement_timeout = '300ms'; SELECT idgen_next('trusted'
 $session->query('SET statement_timeout = 0');
 my $waiting = Idgen::Session->new($node);
 $waiting->send(q{SELECT idgen_next('trusted')});
-ok(wait_until(sub { $session->value('SELECT coalesce(wait_event_type, '') FROM pg_stat_activity WHERE pid = ' . $waiting->pid) eq 'Extension' }), 'a session waits');
+ok(wait_until(sub { $session->value("SELECT coalesce(wait_event_type, '') FROM pg_stat_activity WHERE pid = " . $waiting->pid) eq 'Extension' }), 'a session waits');
 $waiting->cancel;
 is(state($waiting->wait(30)), '57014', 'so does a cancel');
 foreach my $round (1 .. 3)
