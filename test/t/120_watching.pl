@@ -59,6 +59,9 @@ $row = row('idgen_stat_authority');
 is(numbers($row, qw(pid started last_round rounds grants requests_waiting cursors_in_use cursors_free incarnations_active)),
 	'pid=null started=null last_round=null rounds=0 grants=0 requests_waiting=0 cursors_in_use=0 cursors_free=200 incarnations_active=0',
 	'no worker');
+is(numbers($row, qw(clock clock_step_ms clock_steps_back clock_steps_forward clock_largest_step_ms)),
+	'clock=right clock_step_ms=0 clock_steps_back=0 clock_steps_forward=0 clock_largest_step_ms=0', 'the clock was not set; test/t/125 sets it');
+is(of('count')->{unconfirmed}, 0, 'and nothing waits for standbys; test/t/131 has some');
 is($watcher->value('SELECT standby::text || fsync::text FROM idgen_stat_authority'), 'false' . $super->value("SELECT (current_setting('fsync')::bool)::text"),
 	'the server: no standby, and its fsync');
 
