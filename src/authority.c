@@ -40,7 +40,6 @@
 #include "settings.h"
 #include "shmem.h"
 #include "stats.h"
-#include "step.h"
 #include "tables.h"
 
 /* Longest sleep while any cursor is kept: bounds how long a lock on the
@@ -402,7 +401,6 @@ turn(void)
 		note_due(&round);
 		if (round.clock.verdict == IDGEN_CLOCK_RIGHT)
 			idgen_retention_step();
-		idgen_step_save();
 	}
 	return again ? Min(OPERATION_RETRY_MS, next_round_ms(&round)) :
 		next_round_ms(&round);

@@ -245,7 +245,6 @@ open_namespace(const IdgenRound *round, IdgenJob *job)
 
 	if (round->clock.verdict == IDGEN_CLOCK_AHEAD)
 		idgen_step_set_failure(&round->clock, &job->failure);
-
 	else if (ns == NULL)
 		fail(job, IDGEN_FAILURE_UNDEFINED, NULL, NULL, false);
 	else if (ns->row.retired || !ns->row.issuing)
@@ -1149,6 +1148,7 @@ carry_out(IdgenRound *round)
 
 	round->begun_us = idgen_clock_monotonic_us();
 	idgen_step_judge(&round->clock);
+	idgen_step_save();
 	idgen_round_begin(context);
 	open = idgen_tables_open(&failure);
 	if (open)
