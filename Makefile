@@ -19,7 +19,7 @@ REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(sort $(wildcard sql/*.sq
 REGRESS_OPTS = --load-extension=idgen
 EXTRA_CLEAN = tmp_check results regression.diffs regression.out test/unit/build
 
-harness_targets := help unit regress isolation pgtap tap test quick drills demo bench
+harness_targets := help unit regress isolation pgtap tap test quick drills counterparts demo bench
 
 # IDGEN_BREAK=<name> takes one safety rule out (test/break.sh), to see that the rule's test
 # notices. Such a build must never reach a real server: only the harness honours it, in its own
@@ -77,14 +77,15 @@ help:
 	@echo 'make pgtap       behaviour by namespace and role'
 	@echo 'make isolation   two sessions interleaved'
 	@echo 'make tap         real clusters: crash, restart, concurrency'
-	@echo 'make drills      the long ones (QUICK=1, SEED=..., N=...)'
+	@echo 'make drills      the long ones (QUICK=1, SEED=..., N=...), and counterparts'
+	@echo 'make counterparts  each safety rule taken out in turn: its test has to fail'
 	@echo 'make bench       measurements'
 	@echo 'make clean       remove what was built'
 	@echo
 	@echo 'TESTS="name ..." runs only these tests of a stage; KEEP=1 keeps the scratch directory.'
 	@echo 'IDGEN_BREAK=name runs the tests on a build with that safety rule taken out.'
 
-unit regress isolation pgtap tap drills bench:
+unit regress isolation pgtap tap counterparts bench:
 	@$(in_sandbox) test/run.sh $@
 
 quick:
@@ -92,6 +93,10 @@ quick:
 
 test:
 	@$(in_sandbox) test/run.sh unit build regress pgtap isolation tap
+
+# Tests are named for one stage: with TESTS there are only the drills.
+drills:
+	@$(in_sandbox) test/run.sh drills $(if $(TESTS)$(IDGEN_BREAK),,counterparts)
 
 demo:
 	@$(in_sandbox) test/demo.sh

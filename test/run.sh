@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Runs stages of the test suite and adds up what they found.
 #
-#   test/run.sh STAGE...      unit build regress pgtap isolation tap drills bench
+#   test/run.sh STAGE...      unit build regress pgtap isolation tap drills counterparts bench
 #
 # Stops at the first stage that fails. A stage in which nothing ran has failed. The last line is
 # "N passed, N failed": test cases of the unit, pgTAP and TAP files, files of the others.
 #
 #   TESTS="name ..."     only these tests
 #   IDGEN_BREAK=name     on a build without that safety rule
+#   IDGEN_TREE=directory on a private tree that is built already
 #   IDGEN_JOBS=n         TAP files at a time (default 2; drills 1)
 set -euo pipefail
 # shellcheck source=test/lib.sh
@@ -100,9 +101,13 @@ stage_unit()
 build()
 {
 	[ -z "$bin" ] || return 0
-	test/private-tree.sh "$@" "$IDGEN_SCRATCH/pg" >"$IDGEN_SCRATCH/build.out" ||
-		{ cat "$IDGEN_SCRATCH/build.out"; return 1; }
-	bin=$(tail -n 1 "$IDGEN_SCRATCH/build.out")
+	if [ -n "${IDGEN_TREE:-}" ]; then
+		bin=$IDGEN_TREE/root$pg_bindir
+	else
+		test/private-tree.sh "$@" "$IDGEN_SCRATCH/pg" >"$IDGEN_SCRATCH/build.out" ||
+			{ cat "$IDGEN_SCRATCH/build.out"; return 1; }
+		bin=$(tail -n 1 "$IDGEN_SCRATCH/build.out")
+	fi
 	PATH=$bin:$PATH
 	export PATH
 }
@@ -269,6 +274,17 @@ run_tap()
 
 stage_tap() { run_tap test/t "${IDGEN_JOBS:-2}"; }
 stage_drills() { run_tap test/drills "${IDGEN_JOBS:-1}"; }
+
+# ---------------------------------------------------------------------------------------------
+# counterparts: builds without a safety rule, on which the rule's test has to fail
+
+stage_counterparts()
+{
+	test/counterparts.sh "$IDGEN_SCRATCH/counterparts" || true
+	[ -s "$IDGEN_SCRATCH/counterparts/summary" ] || return 1
+	read -r passed failed <"$IDGEN_SCRATCH/counterparts/summary"
+	[ "$failed" -eq 0 ]
+}
 
 # ---------------------------------------------------------------------------------------------
 # bench: scripts that measure on a fresh server, with the flags of an ordinary build

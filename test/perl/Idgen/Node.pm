@@ -6,13 +6,30 @@ use Carp;
 use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Test2::API ();
 use Test::More;
 use Time::HiRes qw(sleep);
 
 use Idgen::Session;
 
 our @EXPORT = qw(idgen_node create_database worker_pids worker_in server_pids wait_until crash
-  log_since log_position settle answers_within);
+  log_since log_position settle answers_within part);
+
+# On a build without a safety rule the test has shown what it is to show with the first failed
+# check about that rule (test/counterparts.sh).
+if (defined $ENV{IDGEN_EXPECTED})
+{
+	my $shown = 0;
+	Test2::API::test2_stack()->top->listen(
+		sub {
+			my ($hub, $event) = @_;
+			$shown = 1 if $event->causes_fail && $event->can('name') && ($event->name // '') =~ /$ENV{IDGEN_EXPECTED}/;
+		});
+	Test2::API::test2_add_callback_context_release(sub { exit 1 if $shown });
+}
+
+# Is this part of a test to be run? All are, unless one is named.
+sub part { return !$ENV{IDGEN_PART} || $ENV{IDGEN_PART} eq $_[0]; }
 
 # Bounds are generous: what is asked is whether a call returns at all, on a machine that may be
 # busy with something else.
