@@ -234,7 +234,13 @@ answer_request(IdgenRound *round, int request, IdgenJob *job)
 
 	memset(&answer, 0, sizeof(answer));
 	answer.failure = job->failure;
-	if (idgen_round_grants_to(taken) && job->ns != NULL)
+	if (idgen_round_grants_to(taken) && job->changed)
+	{
+		/* nothing was decided: it is to be asked for under the new uuid */
+		idgen_failure_set(&answer.failure, IDGEN_FAILURE_AGAIN, NULL, NULL);
+		idgen_mailbox_answer(taken, &answer);
+	}
+	else if (idgen_round_grants_to(taken) && job->ns != NULL)
 	{
 		answer = round->answers[request];
 		if (answer.failure.kind == IDGEN_FAILURE_AGAIN)

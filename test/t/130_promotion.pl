@@ -5,6 +5,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
+use lib "$ENV{IDGEN_TOP}/test/generator";
+use Generator;
 use Idgen::Ledger;
 use Idgen::Node;
 use Idgen::Session;
@@ -15,6 +17,8 @@ my %create = (
 	fence => "promotion => 'fence'",
 	split => "promotion => 'split'",
 	refuse => "promotion => 'refuse'",
+	held => "promotion => 'split'",
+	asked => "promotion => 'split'",
 	unused => "promotion => 'fence'");
 
 foreach my $policy (sort keys %create)
@@ -36,8 +40,24 @@ sub issue
 
 my %last;
 $last{$_} = (issue($node, $_))[-1] foreach qw(fence split refuse);
+my $holder = Idgen::Session->new($node);
+my %held = map { $_ => Generator::activate($holder, $_) } qw(held asked);
 $node->wait_for_catchup($standby);
 $standby->promote;
+
+# External generators are the first to use their namespaces: nothing comes before their requests that
+# would have told the promoted server that it is one.
+{
+	my $asking = Idgen::Session->new($standby);
+	my $result = Generator::acquire($asking, $held{held});
+	is(Idgen::Session::state_of($result), 'IG008', 'the very first request of an incarnation of the old primary is rejected') or diag(explain($result));
+	my $fresh = Generator::activate($asking, 'asked');
+	cmp_ok($fresh->{end_ms_exclusive}, '>', $fresh->{start_ms}, 'the very first activation has a grant');
+	isnt($fresh->{worker} % 2, $held{asked}{worker} % 2, 'of a worker of the other half');
+	is(Idgen::Session::state_of(Generator::acquire($asking, $fresh)), '', 'and goes on');
+	$asking->close;
+	$holder->close;
+}
 
 # The old primary lives on and issues: "split" keeps both apart, and begins at once.
 my @new = issue($standby, 'split');
