@@ -50,14 +50,17 @@ ok(wait_until(sub { call($session) eq '' }, 30), 'it issues');
 my $started;
 foreach my $restart (1 .. $restarts)
 {
-	my $calls = 0;
 	ok(crash($node), "killed $restart times");
 	$node->start;
 	$started = time;
 	$session = Idgen::Session->new($node);
 	# At least once each time, then for a moment: some crashes come while it waits, some when it issues.
 	my $until = time + rand(2 * $horizon_s / $restarts);
-	do { call($session); $calls++ } until time > $until;
+	do { call($session) } until time > $until;
+	# A namespace with many workers has nothing to wait for.
+	my $result = $session->query("SET idgen.wait_timeout = '10s'; SELECT idgen_next(); RESET idgen.wait_timeout");
+	$ledger->add('default', $result);
+	push @vague, $result->{error}{M} if $result->{error};
 }
 my $served;
 ok(wait_until(sub { $served = call($session) eq '' }, $horizon_s + $Idgen::Node::grace), 'it is served again');
@@ -70,6 +73,6 @@ is($session->value(q{SELECT count(DISTINCT boot) FROM idgen_incarnation WHERE ki
 	'and only the incarnation of this life of the server is active');
 $session->close;
 $ledger->is_unique("$restarts restarts");
-$ledger->is_granted($node, 'one');
+$ledger->is_granted($node, $_) foreach qw(one default);
 $node->stop;
 done_testing();
