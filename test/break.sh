@@ -33,34 +33,170 @@ take()
 		"$dest/$1" || die "the rule is not to be found once in $1: $2"
 }
 
+# --- S1, S4: only from a grant, and not before it is durable
+
+if rule grant-end pauses:worker 'nothing was left'; then
+	take src/core/cursor.c 'tick >= cursor->grants[i].end' 'false'
+fi
+if rule clock-under-lock pauses:clock 'clock was behind'; then
+	take src/generator.c '	demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
+	if (home_first' '	if (home_first'
+	take src/generator.c '	if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
+		return IDGEN_TRY_LOCKED;' '	demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
+	if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
+		return IDGEN_TRY_LOCKED;'
+fi
+# As now() does, which stands still in a transaction.
+if rule clock-of-each-call pauses:backend 'carries its own time'; then
+	take src/generator.c 'demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());' \
+		'demand.now = idgen_layout_tick_at(&ns->row.layout,
+		GetCurrentStatementStartTimestamp() / 1000 + INT64_C(946684800000));'
+fi
+# With a pause, so that a standstill meets it.
+if rule publish-after-commit pauses:worker 'committed grants'; then
+	take src/round.c '	idgen_round_commit(context);
+	strangers_ended |= open;
+	publish(round);' '	publish(round);
+	pg_usleep(20000);
+	idgen_round_commit(context);
+	strangers_ended |= open;'
+fi
+if rule flushed restarts 'none twice'; then
+	take src/authority.c '{"synchronous_commit", "local"}' '{"synchronous_commit", "off"}'
+	take src/round.c '	XLogFlush(XactLastCommitEnd);' ''
+fi
+
+# --- S2, S3: marks
+
+if rule mark response_loss:connections 'overlap'; then
+	take src/round.c '.high_water = Max(high_water, job->marks->floor)' '.high_water = 0'
+fi
+if rule sums boundaries:damage 'which are marks'; then
+	take src/grant_rows.c 'idgen_statement_run_for(IDGEN_SQL_SUMS_HOLD, name) == 0 ||
+		!DatumGetBool(idgen_statement_value(0, 1, &isnull))' \
+		'idgen_statement_run_for(IDGEN_SQL_SUMS_HOLD, name) == 0'
+fi
+if rule guards boundaries:damage 'DELETE FROM idgen_.*: 55000'; then
+	take src/guard.c '		refuse(RelationGetRelationName(trigger->tg_relation));
+		keep = false;
+	}
+
+	if (!keep)' '		keep = true;
+	}
+
+	if (!keep)'
+fi
+if rule replicated-rows boundaries:damage 'every row is still there'; then
+	take src/guard.c 'else if (from_replication())
+		keep = false;' 'else if (from_replication())
+		keep = true;'
+fi
+if rule guards-enabled boundaries:damage 'no more is granted'; then
+	take src/tables.c '!guards_intact(relation)' 'false'
+fi
+if rule logged boundaries:damage 'no more is granted'; then
+	take src/tables.c 'relation->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT' 'false'
+fi
+if rule begin-after-dropped boundaries:dropped 'none twice'; then
+	take src/round.c 'if (!bring_marks(job) || !begin_after_dropped(job, ns))' 'if (!bring_marks(job))'
+fi
+
 # --- S5: whose cursor
 
-if rule tenure-under-lock 104_bounds 'another incarnation'; then
+if rule tenure-under-lock 104_bounds 'another worker'; then
 	take src/generator.c 'if (pg_atomic_read_u64(&slot->tenure) != ref->tenure)' 'if (false)'
+fi
+# With a pause, so that the place is another's by then.
+if rule tenure-at-publication pauses:reuse 'all inside grants'; then
+	take src/pool.c 'if (pg_atomic_read_u64(&slot->tenure) == tenure)' 'if (true)'
+	take src/pool.c 'bool		installed = false;
+
+' 'bool		installed = false;
+
+	pg_usleep(300000);
+'
+fi
+if rule born-empty 107_fence 'issues nothing yet'; then
+	take src/pool.c 'idgen_cursor_init(&slot->cursor, worker);' ''
+fi
+if rule strangers-ended restarts 'only the incarnation of this life'; then
+	take src/round.c 'if (!strangers_ended)' 'if (false)'
+fi
+
+# --- S6: a tick, and what fits into it
+
+if rule sequence-end boundaries:ticks 'without a gap or a repetition'; then
+	take src/core/cursor.c 'if (sequence < sequence_count)' 'if (sequence <= sequence_count)'
+fi
+if rule sequence-of-a-tick boundaries:ticks 'without a gap or a repetition'; then
+	take src/core/cursor.c 'return cursor->next_sequence;' 'return 0;'
+fi
+if rule batch-within-tick boundaries:ticks 'without a gap or a repetition'; then
+	take src/core/cursor.c 'demand->count < sequence_count - sequence ?' 'true ?'
+fi
+
+# --- S8, S10: clear errors, bounded waits
+
+if rule how-long restarts 'told for how long'; then
+	take src/round.c 'set_until(failure, IDGEN_FAILURE_NO_WORKER, job->ns, retry_at);' \
+		'idgen_failure_set(failure, IDGEN_FAILURE_NO_WORKER, NULL, NULL);'
+fi
+if rule lock-by-trying pauses:lock 'and in time'; then
+	take src/generator.c 'if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))' \
+		'if (!LWLockAcquire(&slot->lock, LW_EXCLUSIVE) && false)'
+fi
+if rule rows-not-waited-for pauses:row 'and no other'; then
+	take src/authority.c '#define LOCK_TIMEOUT		"100ms"' '#define LOCK_TIMEOUT		"0"'
+	take src/statement.c '"SELECT ctid FROM ONLY {worker} WHERE ctid = ANY ($1)"
+		" FOR UPDATE SKIP LOCKED"' '"SELECT ctid FROM ONLY {worker} WHERE ctid = ANY ($1)"
+		" FOR UPDATE"'
 fi
 
 # --- S11: the order of a session
 
-if rule spill-upward 016_order 'rising in each session'; then
+if rule spill-upward boundaries:ticks 'rising in each session'; then
 	take src/generator.c 'demand.min_tick = ref->tenure == ns->last_tenure ? 0 :' 'demand.min_tick = true ? 0 :'
 fi
 
-# --- DESIGN 8
+# --- S9, DESIGN 8: whose authority, whose incarnation
 
 if rule identity-verified 130_promotion 'split:'; then
 	take src/round.c 'if (!job->marks->verified)' 'if (false)'
+fi
+if rule timeline response_loss:failover 'the incarnation has ended'; then
+	take src/core/grant.c 'if (recorded->timeline != found->timeline)' 'if (false)'
+fi
+if rule promotion-ends-all response_loss:failover 'the incarnation has ended'; then
+	take src/fence.c '			idgen_grant_rows_end_all(ns->name);
+			idgen_fence_take_over(ns);' '			idgen_fence_take_over(ns);'
+fi
+if rule fence-ends-all response_loss:failover 'the incarnation has ended'; then
+	take src/fence.c '	idgen_grant_rows_end_all(ns->name);
+	idgen_namespace_rows_reset_sums(ns->name);' '	idgen_namespace_rows_reset_sums(ns->name);'
+fi
+if rule asked-again 130_promotion 'very first request'; then
+	take src/authority.c 'if (idgen_round_grants_to(taken) && job->changed)' 'if (false)'
+fi
+if rule fence-distance 107_fence 'not before the fence was over'; then
+	take src/core/grant.c 'distance = facts->horizon + facts->clock_error' 'distance = 1'
+fi
+if rule fence-kills-cursors 107_fence 'issues nothing yet'; then
+	take src/operation.c 'if (aftermath->kill_namespace)' 'if (false)'
+fi
+if rule floor 107_fence 'issues nothing yet'; then
+	take src/round.c 'Max(high_water, job->marks->floor)' 'high_water'
+fi
+if rule repeated-request response_loss:connections 'answered with before'; then
+	take src/core/grant.c 'return IDGEN_CHAIN_REPEATED;' 'return IDGEN_CHAIN_NEXT;'
+fi
+if rule stale-request response_loss:connections 'ends nothing'; then
+	take src/round.c 'facts.is_recorded = facts.holds_worker &&' 'facts.is_recorded = false && facts.holds_worker &&'
 fi
 if rule one-holder 101_retry 'second holder'; then
 	take src/round.c 'facts.after_grant = mail->after_grant;' 'facts.after_grant = last.grant_id;'
 fi
 if rule token 101_retry 'a wrong token'; then
 	take src/round.c 'return difference == 0 &&' 'return'
-fi
-if rule fence-kills-cursors 107_fence 'issues nothing yet'; then
-	take src/operation.c 'if (aftermath->kill_namespace)' 'if (false)'
-fi
-if rule floor 107_fence 'issues nothing yet|beyond'; then
-	take src/round.c 'Max(high_water, job->marks->floor)' 'high_water'
 fi
 
 [ "$wanted" = --list ] || [ -n "$found" ] || die "no safety rule named $wanted, see test/break.sh"
