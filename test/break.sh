@@ -38,11 +38,16 @@ take()
 if rule grant-end pauses:worker 'nothing was left'; then
 	take src/core/cursor.c 'tick >= cursor->grants[i].end' 'false'
 fi
+# Held up in between for five calls in a thousand, as by the scheduler: the call looks again at once.
 if rule clock-under-lock pauses:clock 'clock was behind'; then
 	take src/generator.c '	demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
 	if (home_first' '	if (home_first'
 	take src/generator.c '	if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
-		return IDGEN_TRY_LOCKED;' '	demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
+		return IDGEN_TRY_LOCKED;' '	static int	calls = 0;
+
+	demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
+	if (calls++ % 1000 < 5)
+		pg_usleep(2000);
 	if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
 		return IDGEN_TRY_LOCKED;'
 fi
@@ -70,6 +75,18 @@ fi
 
 if rule mark response_loss:connections 'overlap'; then
 	take src/round.c '.high_water = Max(high_water, job->marks->floor)' '.high_water = 0'
+fi
+# Whatever stands in front of the last look: the tables changed, the rows are elsewhere, a mark is
+# lower than before.
+if rule mark-as-read boundaries:outside 'is not lowered'; then
+	take src/round.c 'marks->loaded = fingerprint == marks->fingerprint;' 'marks->loaded = true;'
+	take src/round.c 'if (!locked[i])
+			round->jobs' 'if (false)
+			round->jobs'
+	take src/guard.c '		refuse_decrease(trigger);
+' ''
+	take src/statement.c '" WHERE w.ctid = r.t AND w.namespace = r.n AND w.worker = r.w"
+		" AND w.high_water = r.m RETURNING' '" WHERE w.namespace = r.n AND w.worker = r.w RETURNING'
 fi
 if rule sums boundaries:damage 'which are marks'; then
 	take src/grant_rows.c 'idgen_statement_run_for(IDGEN_SQL_SUMS_HOLD, name) == 0 ||
@@ -116,7 +133,7 @@ if rule tenure-at-publication pauses:reuse 'all inside grants'; then
 	pg_usleep(300000);
 '
 fi
-if rule born-empty 107_fence 'issues nothing yet'; then
+if rule born-empty pauses:reuse 'all inside grants'; then
 	take src/pool.c 'idgen_cursor_init(&slot->cursor, worker);' ''
 fi
 if rule strangers-ended restarts 'only the incarnation of this life'; then
@@ -138,8 +155,7 @@ fi
 # --- S8, S10: clear errors, bounded waits
 
 if rule how-long restarts 'told for how long'; then
-	take src/round.c 'set_until(failure, IDGEN_FAILURE_NO_WORKER, job->ns, retry_at);' \
-		'idgen_failure_set(failure, IDGEN_FAILURE_NO_WORKER, NULL, NULL);'
+	take src/failure.c 'if (failure->until_ms != 0 && left_ms > 0)' 'if (false)'
 fi
 if rule lock-by-trying pauses:lock 'and in time'; then
 	take src/generator.c 'if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))' \

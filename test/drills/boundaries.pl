@@ -151,6 +151,34 @@ sub connect_to
 # number may be reserved for a moment, too.
 sub refused_or_right { return $_[0] =~ /^(|IG00[1357]|42704)$/; }
 
+# A mark that is changed from outside while the worker remembers what it was, with every guard in its
+# place again: it is noticed, and not made lower than somebody said it is.
+if (part('outside'))
+{
+	my $session = Idgen::Session->new($node, options => '-c idgen.wait_timeout=300ms');
+	foreach my $change (3_600_000, -100)
+	{
+		(my $name = "by$change") =~ tr/-/_/;
+		my $mark = "SELECT high_water FROM idgen_worker WHERE namespace = '$name'";
+		$session->query("SELECT idgen_create_namespace('$name', worker_bits => 0, grant_interval => '50 ms', horizon => '200 ms')");
+		ok(wait_until(sub { $session->sqlstate("SELECT idgen_next('$name')") eq '' }, 10), 'a namespace issues');
+		(my $do = "BEGIN; ALTER TABLE %t DISABLE TRIGGER ALL; UPDATE %t SET high_water = high_water + $change WHERE namespace = '$name';
+			$enable; COMMIT") =~ s/%t/idgen_worker/g;
+		is($session->sqlstate($do), '', "its mark is changed by $change");
+		my $changed = $session->value($mark);
+		my ($state, $until) = ('', time + 2);
+		while ($state eq '' && time < $until)
+		{
+			my $result = $session->query("SELECT idgen_next('$name')");
+			$ledger->add($name, $result) if !$result->{error};
+			$state = Idgen::Session::state_of($result);
+		}
+		cmp_ok($session->value($mark), '>=', $changed, 'the mark is not lowered');
+		is($state, 'IG005', 'it is refused');
+	}
+	$session->close;
+}
+
 if (part('damage'))
 {
 	my @cases;

@@ -23,6 +23,8 @@ my $horizon_s = 4;
 my $node = idgen_node('restarts', conf => "synchronous_commit = off\nwal_writer_delay = '10s'\nidgen.wait_timeout = '100ms'");
 $node->safe_psql('postgres', qq{SELECT idgen_create_namespace('one', first_worker => 5, last_worker => 5, sequence_bits => 2,
 	grant_interval => '1 s', horizon => '$horizon_s s', run_ahead => '1 s')});
+# Only what is granted from here on can be lost.
+$node->safe_psql('postgres', 'CHECKPOINT');
 my $ledger = Idgen::Ledger->new;
 
 # One call; "" if it was served, else its SQLSTATE. Every refusal must say for how long.
