@@ -163,6 +163,7 @@ if rule lock-by-trying pauses:lock 'and in time'; then
 fi
 if rule rows-not-waited-for pauses:row 'and no other'; then
 	take src/authority.c '#define LOCK_TIMEOUT		"100ms"' '#define LOCK_TIMEOUT		"0"'
+	# shellcheck disable=SC2016
 	take src/statement.c '"SELECT ctid FROM ONLY {worker} WHERE ctid = ANY ($1)"
 		" FOR UPDATE SKIP LOCKED"' '"SELECT ctid FROM ONLY {worker} WHERE ctid = ANY ($1)"
 		" FOR UPDATE"'
@@ -181,6 +182,16 @@ if rule identity-verified 130_promotion 'split:'; then
 fi
 if rule timeline response_loss:failover 'the incarnation has ended'; then
 	take src/core/grant.c 'if (recorded->timeline != found->timeline)' 'if (false)'
+fi
+if rule promotion-fence response_loss:failover 'overlap'; then
+	take src/fence.c '		case IDGEN_PROMOTION_WAIT:
+			return fence_and_take_over(ns);' '		case IDGEN_PROMOTION_WAIT:
+			idgen_grant_rows_end_all(ns->name);
+			idgen_fence_take_over(ns);
+			return IDGEN_CUSTODY_CHANGED;'
+fi
+if rule split-half 130_promotion 'the other half'; then
+	take src/fence.c 'row.split_remainder = idgen_identity_class();' 'row.split_remainder = 0;'
 fi
 if rule promotion-ends-all response_loss:failover 'the incarnation has ended'; then
 	take src/fence.c '			idgen_grant_rows_end_all(ns->name);

@@ -7,6 +7,8 @@
 #   TESTS="name ..."   only these rules
 #   IDGEN_JOBS=n       rules at a time (default 2)
 #
+# That the test passes with the rule is what make test and make drills have seen.
+#
 # Prints a table. What is not "caught" is a failure of this stage:
 #   NOT CAUGHT      the test passes without the rule
 #   OTHER CHECK     it fails, but in no check that is about the rule
@@ -74,7 +76,17 @@ done < <(test/break.sh --list)
 wait
 [ ${#rules[@]} -gt 0 ] || die "no rules${TESTS:+ named $TESTS}: a stage that tests nothing has failed"
 
+# Why a rule was not caught: the checks that failed, else the end of what was said.
+explain()
+{
+	local own=$dir/$1
+	echo "---- $1"
+	[ -s "$own/out" ] || { tail -n 5 "$own/build.out" 2>/dev/null || echo 'there is no such test'; return; }
+	grep '^not ok' "$own/out" || grep -v '^[0-9]\{4\}-' "$own/out" | head -n 20
+}
+
 caught=0
+wrong=()
 printf '%-24s %-28s %s\n' rule test verdict
 for rule in "${rules[@]}"; do
 	name=${rule%$'\t'*}
@@ -83,7 +95,12 @@ for rule in "${rules[@]}"; do
 	if [ "$verdict" = caught ]; then
 		caught=$((caught + 1))
 		rm -rf "${dir:?}/$name"
+	else
+		wrong+=("$name")
 	fi
+done
+for name in ${wrong[@]+"${wrong[@]}"}; do
+	explain "$name"
 done
 echo "$caught $((${#rules[@]} - caught))" >"$dir/summary"
 [ "$caught" -eq ${#rules[@]} ]

@@ -21,12 +21,12 @@ strict_flags='-Werror -Wall -Wextra -Wshadow -Wno-unused-parameter -Wno-missing-
 strict_flags+=' -Wno-sign-compare -Wno-clobbered -Wno-cast-function-type'
 
 copt=
-from=
+built=
 while [ $# -gt 1 ]; do
 	case $1 in
 		--break) IDGEN_BREAK=$2; shift 2 ;;
 		--strict) copt=$strict_flags; shift ;;
-		--from) from=$2; shift 2 ;;
+		--from) built=$2; shift 2 ;;
 		*) die "unknown option $1" ;;
 	esac
 done
@@ -70,11 +70,11 @@ link_files()
 	done
 }
 
-if [ -n "$from" ]; then
+if [ -n "$built" ]; then
 	# Programs are not changed and what is installed is replaced, so that hard links will do. Sources
 	# keep their times: only what a rule changes is compiled again.
-	cp -al "$from/root/." "$root/"
-	cp -a "$from/source/." "$dest/source/"
+	cp -al "$built/root/." "$root/"
+	cp -a "$built/source/." "$dest/source/"
 else
 	copy_programs
 	link_files "$pg_pkglibdir"
