@@ -226,4 +226,71 @@ if rule token 101_retry 'a wrong token'; then
 	take src/round.c 'return difference == 0 &&' 'return'
 fi
 
+# --- DESIGN 8: the clock
+
+if rule clock-ahead 125_clock_verdicts 'forward: a call is refused'; then
+	take src/round.c 'if (round->clock.verdict == IDGEN_CLOCK_AHEAD)' 'if (false)'
+fi
+if rule clock-ahead-fence 125_clock_verdicts 'nor is a fence set'; then
+	take src/operation.c 'if (clock.verdict != IDGEN_CLOCK_AHEAD)' 'if (true)'
+	take src/fence.c 'if (clock.verdict == IDGEN_CLOCK_AHEAD)' 'if (false)'
+fi
+if rule clock-behind 125_clock_verdicts 'and for external generators'; then
+	take src/round.c 'job->not_before = idgen_layout_tick_at(&ns->row.layout, round->clock.latest_ms);' \
+		'job->not_before = job->now;'
+fi
+if rule clock-remembered 125_clock_verdicts 'while the server was down: refused'; then
+	take src/round.c '	idgen_step_save();
+' ''
+fi
+if rule clock-of-this-boot 125_clock_verdicts 'damaged.: what the clock shows is no step'; then
+	take src/step.c '		saved.crc != checksum(&saved))' '		false)'
+fi
+if rule clock-synchronised 125_clock_verdicts 'while the kernel does not say'; then
+	take src/step.c 'policy.synchronised = kernel.known && kernel.synchronised;' 'policy.synchronised = true;'
+fi
+if rule clock-accepted-back 125_clock_verdicts 'a new session is served at once'; then
+	take src/step.c '	clock->version++;
+	after = clock->record;
+	if (finding.accepted_back)
+		idgen_pool_kill_everywhere();' '	clock->version++;
+	after = clock->record;'
+fi
+
+# --- S4 with durability "quorum"
+
+if rule quorum-grants 131_quorum 'IDs end with the confirmed grants'; then
+	take src/publication.c '	if (!ns->quorum)
+	{
+		publish_grant(' '	if (true)
+	{
+		publish_grant('
+fi
+if rule quorum-answers 131_quorum 'a grant that is not confirmed is no answer'; then
+	take src/publication.c '	if (!ns->quorum)
+	{
+		idgen_mailbox_answer(' '	if (true)
+	{
+		idgen_mailbox_answer('
+fi
+if rule quorum-physical 131_quorum 'a logical receiver does not count'; then
+	take src/quorum.c 'OidIsValid(status->st_databaseid))' 'false)'
+fi
+if rule quorum-named 131_quorum 'a standby that is not named'; then
+	take src/quorum.c 'return place_in_setting(status->st_appname);' 'return 1;'
+fi
+if rule quorum-needed 131_quorum 'nothing was granted'; then
+	take src/round.c 'if (ns->quorum && !quorum_available(job))' 'if (false)'
+fi
+if rule quorum-left 131_quorum 'cannot be given up while nothing is confirmed'; then
+	take src/namespace_functions.c 'if (idgen_quorum_named() && !idgen_quorum_wait(' 'if (false && !idgen_quorum_wait('
+fi
+if rule reservation 131_quorum 'the incarnation activated last'; then
+	take src/pool.c 'mine = info->state == IDGEN_SLOT_RESERVED && info->tenure == tenure &&' \
+		'mine = info->state == IDGEN_SLOT_RESERVED &&'
+fi
+if rule published-again 131_quorum 'without a hole'; then
+	take src/round.c 'if (publish_again(job, survey, mark))' 'if (false)'
+fi
+
 [ "$wanted" = --list ] || [ -n "$found" ] || die "no safety rule named $wanted, see test/break.sh"
