@@ -243,7 +243,11 @@ if rule clock-remembered 125_clock_verdicts 'while the server was down: refused'
 	take src/round.c '	idgen_step_save();
 ' ''
 fi
-if rule clock-of-this-boot 125_clock_verdicts 'damaged.: what the clock shows is no step'; then
+if rule clock-file-intact 125_clock_verdicts 'damaged.: what the clock shows is no step'; then
+	take src/step.c '		saved.crc != checksum(&saved))' '		false)'
+fi
+if rule clock-of-this-boot 125_clock_verdicts 'another boot.: what the clock shows is no step'; then
+	take src/step.c 'memcmp(&saved, &here, offsetof(ClockFile, record)) != 0 ||' ''
 	take src/step.c '		saved.crc != checksum(&saved))' '		false)'
 fi
 if rule clock-synchronised 125_clock_verdicts 'while the kernel does not say'; then
@@ -284,10 +288,6 @@ if rule quorum-needed 131_quorum 'nothing was granted'; then
 fi
 if rule quorum-left 131_quorum 'cannot be given up while nothing is confirmed'; then
 	take src/namespace_functions.c 'if (idgen_quorum_named() && !idgen_quorum_wait(' 'if (false && !idgen_quorum_wait('
-fi
-if rule reservation 131_quorum 'the incarnation activated last'; then
-	take src/pool.c 'mine = info->state == IDGEN_SLOT_RESERVED && info->tenure == tenure &&' \
-		'mine = info->state == IDGEN_SLOT_RESERVED &&'
 fi
 if rule published-again 131_quorum 'without a hole'; then
 	take src/round.c 'if (publish_again(job, survey, mark))' 'if (false)'

@@ -22,7 +22,7 @@ my %create = (
 	trusted => "promotion => 'trust'",
 	halved => "promotion => 'split'",
 	quick => "promotion => 'fence', grant_interval => '100 ms'",
-	changed => "promotion => 'split'");
+	changed => "promotion => 'split', grant_interval => '3 s'");
 $session->value("SELECT idgen_create_namespace('$_', durability => 'quorum', horizon => '3 s', $create{$_})") foreach sort keys %create;
 $session->value("SELECT idgen_create_namespace('long', durability => 'quorum', horizon => '9 s', grant_interval => '3 s')");
 
