@@ -162,10 +162,10 @@ if (part('outside'))
 		my $mark = "SELECT high_water FROM idgen_worker WHERE namespace = '$name'";
 		$session->query("SELECT idgen_create_namespace('$name', worker_bits => 0, grant_interval => '50 ms', horizon => '200 ms')");
 		ok(wait_until(sub { $session->sqlstate("SELECT idgen_next('$name')") eq '' }, 10), 'a namespace issues');
-		(my $do = "BEGIN; ALTER TABLE %t DISABLE TRIGGER ALL; UPDATE %t SET high_water = high_water + $change WHERE namespace = '$name';
-			$enable; COMMIT") =~ s/%t/idgen_worker/g;
-		is($session->sqlstate($do), '', "its mark is changed by $change");
-		my $changed = $session->value($mark);
+		(my $do = "BEGIN; ALTER TABLE %t DISABLE TRIGGER ALL; UPDATE %t SET high_water = high_water + $change WHERE namespace = '$name'
+			RETURNING high_water; $enable; COMMIT") =~ s/%t/idgen_worker/g;
+		my $changed = $session->value($do);
+		ok($changed, "its mark is changed by $change");
 		my ($state, $until) = ('', time + 2);
 		while ($state eq '' && time < $until)
 		{
