@@ -21,10 +21,7 @@ foreach my $policy (sort keys %create)
 {
 	$node->safe_psql('postgres', "SELECT idgen_create_namespace('$policy', horizon => '2 s', $create{$policy})");
 }
-$node->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($node, 'base', has_streaming => 1);
-$standby->start;
+my $standby = standby_of($node, 'standby');
 
 sub issue
 {
@@ -52,11 +49,7 @@ for my $round (1 .. 5)
 $ledger->is_unique('split: no ID came twice, with both servers issuing');
 
 # The standby of a promoted server, promoted right after it: fenced, since the grandparent may issue from the same half.
-$standby->backup('second');
-my $second = PostgreSQL::Test::Cluster->new('second');
-$second->init_from_backup($standby, 'second', has_streaming => 1);
-$second->start;
-$standby->wait_for_catchup($second);
+my $second = standby_of($standby, 'second');
 $second->promote;
 my $grandchild = Idgen::Session->new($second);
 is($grandchild->sqlstate("SELECT idgen_next('split')"), 'IG001', 'split: a promotion right after a promotion waits');
@@ -88,9 +81,7 @@ is($standby->safe_psql('postgres', "SELECT idgen_next('split') > 0"), 't', 'a re
 
 # A copied directory on the same timeline is refused, or fenced by setting.
 $node->stop;
-my $copy = PostgreSQL::Test::Cluster->new('copy');
-system('cp', '-a', $node->data_dir, $copy->data_dir) == 0 or die;
-$copy->append_conf('postgresql.conf', 'port = ' . $copy->port . "\nunix_socket_directories = '" . $copy->host . "'");
+my $copy = copy_of($node->data_dir, 'copy');
 $copy->start;
 my $twin = Idgen::Session->new($copy);
 $result = $twin->query("SELECT idgen_next('split')");
