@@ -138,7 +138,7 @@ sub ids_in
 	foreach my $name (@files)
 	{
 		open my $file, '<', $name or croak "could not read $name: $!";
-		while (<$file>) { push @ids, $1 if /^(\d+)\n\z/; }
+		while (my $line = <$file>) { push @ids, $1 if $line =~ /^(\d+)\n\z/; }
 	}
 	return @ids;
 }

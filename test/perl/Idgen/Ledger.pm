@@ -401,9 +401,9 @@ sub greatest
 		my ($number) = $name =~ /\.(\d+)\.\d+\.\d+$/;
 		next if @loads && !$wanted{$number};
 		open my $file, '<', $name or croak "could not read $name: $!";
-		while (<$file>)
+		while (my $line = <$file>)
 		{
-			$greatest = $1 if /^(\d+) \d+\n\z/ && (!defined $greatest || $1 > $greatest);
+			$greatest = $1 if $line =~ /^(\d+) \d+\n\z/ && (!defined $greatest || $1 > $greatest);
 		}
 	}
 	return $greatest;
