@@ -110,6 +110,7 @@ idgen_fence_take_over(const IdgenNamespace *ns)
 	row.identity = here;
 	idgen_namespace_rows_write_identity(ns->name, &row);
 	idgen_namespace_rows_reset_sums(ns->name);
+	idgen_stats_set_copied(idgen_stats_get(MyDatabaseId, ns->name), false);
 }
 
 /* Fence a namespace, and take it over. */
