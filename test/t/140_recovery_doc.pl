@@ -91,7 +91,7 @@ sub sees
 	if (defined $quoted)
 	{
 		like($said, qr/\Q$quoted\E/, "it says \"$quoted\"");
-		like($all_text, qr/\Q$quoted\E/, 'as the page quotes');
+		ok(index($all_text, $quoted) >= 0, 'as the page quotes');
 	}
 	$session->close;
 	return;
@@ -162,7 +162,7 @@ $standby->promote;
 $standby->poll_query_until('shop', 'SELECT NOT pg_is_in_recovery()') or die;
 sees($standby, 'SELECT idgen_next()', '');
 sees($standby, "SELECT idgen_next('invoices')", 'IG001', 'namespace "invoices" cannot issue IDs yet');
-like($all_text, qr/It can succeed in \d+\.\d+ seconds\./, 'for how long, is quoted');
+ok($all_text =~ /It can succeed in \d+\.\d+ seconds\./, 'for how long, is quoted');
 like(run_next($standby, 'Failover by promotion'), qr/^invoices\|fence\|local\|fenced\|\d/m, 'the view says so');
 ok(wait_until(sub { $standby->psql('shop', "SELECT idgen_next('invoices')") == 0 }), 'until it is over');
 $standby->safe_psql('shop', "SELECT idgen_alter_namespace('invoices', promotion => 'refuse')");
