@@ -130,6 +130,7 @@ idgen_fence_take_over(const IdgenNamespace *ns)
 	row.identity = here;
 	idgen_namespace_rows_write_identity(ns->name, &row);
 	idgen_namespace_rows_reset_sums(ns->name);
+	idgen_stats_set_copied(idgen_stats_get(MyDatabaseId, ns->name), false);
 }
 
 /* Fence a namespace, and take it over. */
@@ -199,6 +200,16 @@ change_timeline(const IdgenNamespace *ns, IdgenFailure *failure)
 	return IDGEN_CUSTODY_REFUSED;
 }
 
+/* A copy whose original may live: what the setting says. */
+static IdgenCustody
+judge_copy(const IdgenNamespace *ns, const char *detail, IdgenFailure *failure)
+{
+	if (idgen_on_copied_authority == IDGEN_ON_COPIED_FENCE)
+		return fence_and_take_over(ns);
+	idgen_failure_set(failure, IDGEN_FAILURE_COPIED, detail, NULL);
+	return IDGEN_CUSTODY_REFUSED;
+}
+
 /*
  * Compare this server and database with what is recorded, before the first
  * grant of the worker's life (S9, DESIGN 8).
@@ -209,6 +220,9 @@ idgen_fence_verify(const IdgenNamespace *ns, IdgenFailure *failure)
 	IdgenIdentity here;
 	IdgenIdentityVerdict verdict;
 
+	if (!ns->has_identity)
+		return judge_copy(ns, "Its identity is missing, as after a restore of its marks.",
+						  failure);
 	idgen_identity_read(&here);
 	verdict = idgen_identity_compare(&ns->authority.identity, &here);
 	switch (verdict)
@@ -231,9 +245,5 @@ idgen_fence_verify(const IdgenNamespace *ns, IdgenFailure *failure)
 		idgen_fence_take_over(ns);
 		return IDGEN_CUSTODY_CHANGED;
 	}
-	if (idgen_on_copied_authority == IDGEN_ON_COPIED_FENCE)
-		return fence_and_take_over(ns);
-	idgen_failure_set(failure, IDGEN_FAILURE_COPIED, verdict_detail(verdict),
-					  NULL);
-	return IDGEN_CUSTODY_REFUSED;
+	return judge_copy(ns, verdict_detail(verdict), failure);
 }

@@ -249,10 +249,6 @@ open_namespace(const IdgenRound *round, IdgenJob *job)
 		fail(job, IDGEN_FAILURE_UNDEFINED, NULL, NULL, false);
 	else if (ns->row.retired || !ns->row.issuing)
 		fail(job, IDGEN_FAILURE_RETIRED, NULL, NULL, false);
-	else if (!ns->has_identity)
-		fail(job, IDGEN_FAILURE_COPIED,
-			 "Its identity is missing, as after a restore of its marks.", NULL,
-			 false);
 	else if (ns->format_changed)
 		fail(job, IDGEN_FAILURE_UNAVAILABLE, "Its format was changed from outside.",
 			 "Undo the change: IDs of two formats cannot be told apart.", false);

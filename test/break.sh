@@ -226,6 +226,37 @@ if rule token 101_retry 'a wrong token'; then
 	take src/round.c 'return difference == 0 &&' 'return'
 fi
 
+# Copies and promotions, by the drills on them.
+if rule identity-compared copies 'IG007'; then
+	take src/fence.c 'verdict = idgen_identity_compare(&ns->authority.identity, &here);' \
+		'verdict = IDGEN_IDENTITY_SAME;'
+fi
+if rule split-parity promotion 'none twice'; then
+	take src/core/grant.c 'return (int) (ancestor_count % 2);' 'return ancestor_count < 0;'
+fi
+if rule parent-is-old 130_promotion 'right after a promotion waits'; then
+	take src/core/grant.c 'plain && facts->parent_is_old ?' 'plain ?'
+fi
+if rule history-target copies 'target'; then
+	take src/core/grant.c 'facts->history_readable && !facts->has_target &&' \
+		'facts->history_readable &&'
+fi
+if rule adoption-above copies 'above'; then
+	take src/operation.c 'idgen_fence_raise(ns, tick_above(ns, mail->above));
+	idgen_fence_take_over(ns);' 'idgen_fence_raise(ns, 0);
+	idgen_fence_take_over(ns);'
+fi
+if rule copied-refused copies 'IG007'; then
+	take src/fence.c 'if (idgen_on_copied_authority == IDGEN_ON_COPIED_FENCE)' 'if (true)'
+fi
+if rule same-oid-fenced copies 'OID'; then
+	take src/fence.c '/* no twin can live, but the tables may be those of a template */
+			return fence_and_take_over(ns);' 'return IDGEN_CUSTODY_OURS;'
+fi
+if rule never-used-taken-over copies 'never'; then
+	take src/fence.c 'if (!idgen_namespace_rows_ever_granted(ns->name))' 'if (false)'
+fi
+
 # --- DESIGN 8: the clock
 
 if rule clock-ahead 125_clock_verdicts 'forward: a call is refused'; then

@@ -89,6 +89,7 @@ sub start
 	my $number = ++$self->{loads};
 	my $load = bless {
 		ledger => $self,
+		number => $number,
 		progress => "$self->{directory}/progress-$number",
 		stats => "$self->{directory}/stats-$number",
 		stop => "$self->{directory}/stop-$number",
@@ -432,6 +433,40 @@ sub add
 	}
 	close $file;
 	return;
+}
+
+# A ledger that begins with what this one has now: for a copy of what wrote it.
+sub branch
+{
+	my ($self) = @_;
+	my $branch = (ref $self)->new;
+
+	foreach my $name (map { (split m{/})[-1] } glob "$self->{directory}/*.*.*.*")
+	{
+		link "$self->{directory}/$name", "$branch->{directory}/$name" or croak "could not link $name: $!";
+	}
+	$branch->{loads} = $self->{loads};
+	return $branch;
+}
+
+# The greatest ID of a label so far, of these loads if some are given; undef if there is none.
+sub greatest
+{
+	my ($self, $label, @loads) = @_;
+	my %wanted = map { $_->{number} => 1 } @loads;
+	my $greatest;
+
+	foreach my $name (glob "$self->{directory}/$label.*.*.*")
+	{
+		my ($number) = $name =~ /\.(\d+)\.\d+\.\d+$/;
+		next if @loads && !$wanted{$number};
+		open my $file, '<', $name or croak "could not read $name: $!";
+		while (my $line = <$file>)
+		{
+			$greatest = $1 if $line =~ /^(\d+) \d+\n\z/ && (!defined $greatest || $1 > $greatest);
+		}
+	}
+	return $greatest;
 }
 
 # --- a load, seen from the test
