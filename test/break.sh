@@ -32,6 +32,9 @@ case $1 in
 			'facts.after_grant = last.grant_id;' ;;
 	fence-kills-cursors)			# DESIGN 8; fails test/t/107_fence.pl
 		take src/operation.c 'if (aftermath->kill_namespace)' 'if (false)' ;;
+	grandparent-floor)			# DESIGN 8; fails test/t/130_promotion.pl
+		take src/fence.c 'if (facts.policy == IDGEN_PROMOTION_SPLIT && parent_has_ancestors)' \
+			'if (false)' ;;
 	floor)					# DESIGN 8; fails test/t/107_fence.pl
 		take src/round.c 'Max(high_water, job->marks->floor)' 'high_water' ;;
 	token)					# DESIGN 10; fails test/t/101_retry.pl
