@@ -149,7 +149,8 @@ typedef World
 	/* what no server knows */
 	unsigned forked : 4;		/* an incarnation that two processes hold */
 	unsigned heir : 2;			/* which of them got a grant since, + 1 */
-	unsigned late_end : 4		/* end of what the parent of a promoted server granted */
+	unsigned late_end : 4		/* end of what a server granted after its standby's
+								 * promotion */
 }
 World world;
 byte granted[2];				/* ticks of each worker that were handed out, as bits */
@@ -206,8 +207,8 @@ inline hand_out(s, worker_, start_, end_, incarnation_, p)
 #define MIN(a, b)	((a) < (b) -> (a) : (b))
 
 /*
- * A server reads its clock.  Time passes here and nowhere else, since nothing else
- * sees it.  Readings are ahead of it by the clock error at most.
+ * A server reads its clock.  Time passes here, since nobody else sees it, and where
+ * the world waits for it (Faults).  Readings are ahead by the clock error at most.
  */
 inline read_clock()
 {
@@ -225,12 +226,16 @@ inline read_clock()
 #if POLICY == SPLIT && !defined(NO_PARITY)
 #define CHOOSE_WORKER(s)	choice = server[s].timeline % 2
 #else
+/* As long as nobody has used either, both are alike. */
+#define USED(s)	\
+	(server[s].worker[0].mark != 0 || server[s].worker[1].mark != 0 ||	\
+	 server[s].round.target != NOBODY)
+#define ANY_USED	(granted[0] != 0 || granted[1] != 0 || USED(0) || USED(1) || USED(2))
 #define CHOOSE_WORKER(s)	\
 	if	\
 	:: choice = 0	\
-	:: USED(0) || USED(1) || USED(2) -> choice = 1	\
+	:: ANY_USED -> choice = 1	\
 	fi
-#define USED(s)		(server[s].worker[0].mark != 0 || server[s].worker[1].mark != 0 || server[s].round.target != NOBODY)
 #endif
 
 /* The number of a fresh incarnation: one that nothing in this state names. */
@@ -454,7 +459,7 @@ inline acquire(s, p)
 	fi
 }
 
-/* Something was flushed: a grant, up to "end". */
+/* Something was flushed: a grant, up to end_. */
 inline note_flush(s, end_)
 {
 	server[s].behind = s < SERVERS - 1 && server[s + 1].role <= STANDBY;
@@ -527,8 +532,7 @@ inline flush(s)
 	note_flush(s, server[s].round.end);
 	printf("@%d server %d flushes\n", world.now, s);
 	if
-	:: external[who].state == DECIDED &&
-	   external[who].server == s ->
+	:: external[who].state == DECIDED && external[who].server == s ->
 		external[who].state = FLUSHED;
 		external[who].fresh = server[s].round.incarnation;
 		external[who].on = w;
@@ -676,7 +680,8 @@ end:
 	:: ISSUE(1, CLOCK_ERROR)
 #endif
 	/* the first forks; not while it has a request open */
-	:: d_step { world.forked == 0 && world.faults < FAULTS && external[0].incarnation != 0 && external[0].state == IDLE &&
+	:: d_step { world.forked == 0 && world.faults < FAULTS &&
+		external[0].incarnation != 0 && external[0].state == IDLE &&
 		external[1].incarnation == 0 && external[1].state == IDLE ->
 		printf("@%d fork\n", world.now);
 		world.faults++;
@@ -774,7 +779,7 @@ end:
 	:: CRASH(2)
 
 #if POLICY == SPLIT
-	/* the parent may live on, but nothing of it beside its grandchild, which waits for that */
+	/* the parent may live on, but nothing of it beside its grandchild: that waits */
 	:: d_step { world.now < world.late_end && world.now < LAST_NOW -> world.now++ }
 	:: d_step { PROMOTABLE(1) -> promote(1); server[0].behind = 0 }
 	:: d_step { server[0].role == UP && server[1].role == UP && server[2].role <= STANDBY -> bury(0) }

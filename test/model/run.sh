@@ -6,7 +6,7 @@
 #   TESTS="no-fence ..."           only these
 #   TRAIL=no-fence test/model/run.sh   the steps of that counterexample
 #
-# Needs spin and gcc; one core, less than 1.5 GB.
+# Needs spin and gcc; one core, less than 400 MB.
 set -euo pipefail
 cd "$(dirname "$0")"
 work=${IDGEN_SCRATCH:-$(mktemp -d)}/model
