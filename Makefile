@@ -19,7 +19,7 @@ REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(sort $(wildcard sql/*.sq
 REGRESS_OPTS = --load-extension=idgen
 EXTRA_CLEAN = tmp_check results regression.diffs regression.out test/unit/build
 
-harness_targets := help unit regress isolation pgtap tap test quick drills counterparts demo bench
+harness_targets := help unit model regress isolation pgtap tap test quick drills counterparts demo bench
 
 # IDGEN_BREAK=<name> takes one safety rule out (test/break.sh), to see that the rule's test
 # notices. Such a build must never reach a real server: only the harness honours it, in its own
@@ -73,6 +73,7 @@ help:
 	@echo 'make test        everything below but the drills, and a build with warnings as errors'
 	@echo 'make quick       the edit loop: unit and regress'
 	@echo 'make unit        the core alone, under address and undefined-behaviour sanitizers'
+	@echo 'make model       every state of a model of the grant protocol, by spin'
 	@echo 'make regress     SQL surface and error texts'
 	@echo 'make pgtap       behaviour by namespace and role'
 	@echo 'make isolation   two sessions interleaved'
@@ -88,11 +89,15 @@ help:
 unit regress isolation pgtap tap counterparts bench:
 	@$(in_sandbox) test/run.sh $@
 
+# Only these need spin.
+model:
+	@test/setup.sh model && exec test/sandbox.sh test/run.sh model
+
 quick:
 	@$(in_sandbox) test/run.sh unit regress
 
 test:
-	@$(in_sandbox) test/run.sh unit build regress pgtap isolation tap
+	@test/setup.sh model && exec test/sandbox.sh test/run.sh unit model build regress pgtap isolation tap
 
 # Tests are named for one stage: with TESTS there are only the drills.
 drills:

@@ -164,6 +164,28 @@ promotion_policy(const IdgenNamespace *ns)
 }
 
 /*
+ * Before a server begins at once on the half of its grandparent: move the floor
+ * past all that the grandparent can have granted before the parent began.  That
+ * time has passed by the reading that judged the parent old, so this delays
+ * nothing; but the next reading may be an earlier one.
+ */
+static void
+pass_grandparent(const IdgenNamespace *ns)
+{
+	const IdgenLayout *layout = &ns->row.layout;
+	IdgenFenceFacts facts = {
+		.now = idgen_layout_tick_at(layout, idgen_namespace_rows_recorded_ms(ns->name)),
+		.horizon = idgen_layout_ticks_ceil(layout, layout->horizon_ms),
+		.clock_error = idgen_layout_ticks_ceil(layout,
+											   Max(idgen_max_clock_error_ms, 1))
+	};
+
+	idgen_namespace_rows_raise_floor(ns->name,
+							 idgen_fence_floor(&facts,
+											   idgen_layout_tick_count(layout)));
+}
+
+/*
  * The timeline has changed: a promotion or a point-in-time recovery.  That the
  * parent began long ago is known if it has no ancestors, or if the identity was
  * recorded on it long enough ago.
@@ -186,6 +208,8 @@ change_timeline(const IdgenNamespace *ns, IdgenFailure *failure)
 	switch (idgen_promotion_judge(&facts))
 	{
 		case IDGEN_PROMOTION_AT_ONCE:
+			if (facts.policy == IDGEN_PROMOTION_SPLIT && parent_has_ancestors)
+				pass_grandparent(ns);
 			idgen_grant_rows_end_all(ns->name);
 			idgen_fence_take_over(ns);
 			return IDGEN_CUSTODY_CHANGED;

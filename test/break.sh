@@ -237,6 +237,10 @@ fi
 if rule parent-is-old 130_promotion 'right after a promotion waits'; then
 	take src/core/grant.c 'plain && facts->parent_is_old ?' 'plain ?'
 fi
+if rule grandparent-floor 130_promotion 'a floor past what the grandparent'; then
+	take src/fence.c 'if (facts.policy == IDGEN_PROMOTION_SPLIT && parent_has_ancestors)' \
+		'if (false)'
+fi
 if rule history-target copies 'target'; then
 	take src/core/grant.c 'facts->history_readable && !facts->has_target &&' \
 		'facts->history_readable &&'

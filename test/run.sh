@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Runs stages of the test suite and adds up what they found.
 #
-#   test/run.sh STAGE...      unit build regress pgtap isolation tap drills counterparts bench
+#   test/run.sh STAGE...      unit model build regress pgtap isolation tap drills counterparts bench
 #
 # Stops at the first stage that fails. A stage in which nothing ran has failed. The last line is
-# "N passed, N failed": test cases of the unit, pgTAP and TAP files, files of the others.
+# "N passed, N failed": test cases of the unit, pgTAP and TAP files, configurations of the model,
+# files of the others.
 #
 #   TESTS="name ..."     only these tests
 #   IDGEN_BREAK=name     on a build without that safety rule
@@ -92,6 +93,20 @@ stage_unit()
 	failed=$((planned > passed + not_ok ? planned - passed : not_ok))
 	[ "$failed" -gt 0 ] || [ "$status" -eq 0 ] || failed=1
 	[ "$passed" -gt 0 ] || [ "$failed" -gt 0 ] || nothing_to_test test/unit
+	[ "$failed" -eq 0 ]
+}
+
+# ---------------------------------------------------------------------------------------------
+# model: every state of a model of the grant protocol
+
+stage_model()
+{
+	local out=$IDGEN_SCRATCH/model.out status=0
+	test/model/run.sh 2>&1 | tee "$out" || status=$?
+	# The last line; there is none if the script ended early.
+	read -r passed failed < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$out" | tail -n 1) ||
+		failed=1
+	[ "$failed" -gt 0 ] || [ "$status" -eq 0 ] || failed=1
 	[ "$failed" -eq 0 ]
 }
 

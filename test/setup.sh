@@ -3,12 +3,14 @@
 # network is touched then. On Debian and Ubuntu the missing packages are installed; elsewhere the
 # missing tools are named.
 #
+#   test/setup.sh [STAGE...]       stages with needs of their own: model
 #   PG_CONFIG=/path/to/pg_config   which PostgreSQL; default: the one on PATH, else the distribution's
 #   IDGEN_SETUP_DRY_RUN=1          only say what would be installed
 set -euo pipefail
 # shellcheck source=test/lib.sh
 . "$(dirname "$0")/lib.sh"
 
+stages=" $* "
 missing=()		# what a person would call it
 packages=()		# what Debian calls it; %v stands for the major version
 need()
@@ -37,6 +39,9 @@ check()
 	perl -MTest::More -MTAP::Harness -MTime::HiRes -e 1 2>/dev/null || need 'Perl with its core modules' perl
 	perl -MIPC::Run -e 1 2>/dev/null || need 'the Perl module IPC::Run' libipc-run-perl
 	have faketime || need faketime faketime
+	case $stages in
+		*' model '*) have spin || need 'the model checker spin' spin ;;
+	esac
 	if find_postgres; then
 		[ -x "$pg_bindir/postgres" ] || need "a PostgreSQL server in $pg_bindir" postgresql-%v
 		[ -f "$pg_sharedir/extension/pgtap.control" ] || need "pgTAP in $pg_sharedir" postgresql-%v-pgtap
