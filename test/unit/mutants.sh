@@ -638,6 +638,20 @@ mutant 'a negative ID is decoded' layout.c \
 	's/if (id < 0)/if (id < -1)/'
 mutant 'an ID too wide is decoded' layout.c \
 	's/if ((id >> shift) >= idgen_layout_tick_count(layout))/if ((id >> shift) > idgen_layout_tick_count(layout))/'
+mutant 'a text with a sign is read' layout.c \
+	"s/if (digit < 0 || digit > 9)/if (text[i] != '-' \&\& (digit < 0 || digit > 9))/"
+mutant 'a text may end in ":"' layout.c \
+	's/if (digit < 0 || digit > 9)/if (digit < 0 || digit > 10)/'
+mutant 'a text may have "/"' layout.c \
+	's/if (digit < 0 || digit > 9)/if (digit < -1 || digit > 9)/'
+mutant 'an empty text is 0' layout.c \
+	's/^\tif (length == 0)/\tif (length > 1 \&\& text == NULL)/'
+mutant '2^63 is read' layout.c \
+	's/if (value > (INT64_MAX - digit) \/ 10)/if (value > INT64_MAX \/ 10)/'
+mutant '2^63 - 1 is not read' layout.c \
+	's/if (value > (INT64_MAX - digit) \/ 10)/if (value >= (INT64_MAX - digit) \/ 10)/'
+mutant 'a text that is too wide loses its last digits' layout.c \
+	's/^\t\t\ttoo_wide = true;/\t\t\tbreak;/'
 mutant 'floor truncates before the epoch' layout.c \
 	's/(value % divisor < 0 ? 1 : 0)/(value % divisor < 0 ? 0 : 0)/'
 mutant 'floor is off by one at the start of a tick' layout.c \
