@@ -5,6 +5,7 @@
 #
 #   PG_CONFIG=/path/to/pg_config   which PostgreSQL; default: the one on PATH, else the distribution's
 #   IDGEN_SETUP_DRY_RUN=1          only say what would be installed
+#   IDGEN_SETUP_FUZZ=1             also what "make fuzz" needs: clang with libFuzzer
 set -euo pipefail
 # shellcheck source=test/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -33,6 +34,9 @@ check()
 	have gcc || have cc || need 'a C compiler' gcc libc6-dev
 	if have gcc || have cc || have clang; then
 		[ -n "$(sanitizing_cc)" ] || need 'compiler sanitizers' clang libclang-rt-dev
+	fi
+	if [ -n "${IDGEN_SETUP_FUZZ:-}" ]; then
+		[ -n "$(fuzzing_cc)" ] || need 'clang with libFuzzer' clang libclang-rt-dev
 	fi
 	perl -MTest::More -MTAP::Harness -MTime::HiRes -e 1 2>/dev/null || need 'Perl with its core modules' perl
 	perl -MIPC::Run -e 1 2>/dev/null || need 'the Perl module IPC::Run' libipc-run-perl

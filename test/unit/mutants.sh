@@ -4,6 +4,10 @@
 #		Show that the unit tests can fail: break a copy of src/core in one known
 #		way after the other, and expect the tests to notice each.
 #
+#		mutants.sh [fuzz]
+#
+# With "fuzz" the corpora of test/fuzz take the place of the tests.
+#
 # A mutant is a sed expression on one file.  It must change one line of it, and
 # still compile: otherwise it would show nothing.  A mutant that survives names
 # a rule which no test holds.
@@ -16,7 +20,11 @@ cd "$(dirname "$0")" || exit 1
 core=${CORE:-../../src/core}
 export SEED=${SEED:-1}
 jobs_max=$(nproc 2>/dev/null || echo 2)
-programs='layout_test grant_test cursor_test property_test'
+case ${1:-unit} in
+	unit) suite=. programs='layout_test grant_test cursor_test property_test' ;;
+	fuzz) suite=../fuzz programs='text_replay layout_replay cursor_replay grant_replay verdict_replay' ;;
+	*) echo "usage: $0 [fuzz]" >&2; exit 2 ;;
+esac
 
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
@@ -25,18 +33,20 @@ mutant_count=0
 
 build()
 {
-	make -s CORE="$1/core" BUILD="$1/build" all >"$1/build.log" 2>&1
+	make -s -C "$suite" CORE="$1/core" BUILD="$1/build" all >"$1/build.log" 2>&1
 }
 
 # Run all programs; leave one "program: test" per failure in a file.  A mutant
 # may also loop, or be stopped by a sanitizer: both count.
 run()
 {
-	local status
+	local status arguments
 
 	: >"$1/caught"
 	for program in $programs; do
-		timeout 30 "$1/build/$program" >"$1/$program.tap" 2>&1
+		arguments=()
+		[ "$suite" = . ] || arguments=("$program" "$suite/corpus/${program%_replay}"/*)
+		timeout 30 "$1/build/$program" ${arguments[@]+"${arguments[@]}"} >"$1/$program.tap" 2>&1
 		status=$?
 		[ $status -eq 0 ] && continue
 		if grep -q '^not ok' "$1/$program.tap"; then
