@@ -96,7 +96,8 @@ fuzz_number(FuzzInput *input, int64_t low, int64_t high)
 			value = -(int64_t) fuzz_byte(input);
 			break;
 		case 2:
-			value = (INT64_C(1) << (fuzz_byte(input) % 63)) + fuzz_byte(input) % 3 - 1;
+			value = INT64_C(1) << (fuzz_byte(input) % 63);
+			value += fuzz_byte(input) % 3 - 1;
 			break;
 		case 3:
 			return high > low && fuzz_flag(input) ? low + 1 : low;

@@ -152,15 +152,16 @@ play_chain(Chain *chain)
 static IdgenIdentity
 any_identity(FuzzInput *input)
 {
-	return (IdgenIdentity) {
-		.system_identifier = fuzz_uint64(input),
-		.database = (uint32_t) fuzz_uint64(input),
-		.timeline = (uint32_t) fuzz_uint64(input),
-		.control_inode = fuzz_uint64(input),
-		.control_birth = fuzz_between(input, 0, INT64_MAX),
-		.version_inode = fuzz_uint64(input),
-		.version_birth = fuzz_between(input, 0, INT64_MAX),
-	};
+	IdgenIdentity identity;
+
+	identity.system_identifier = fuzz_uint64(input);
+	identity.database = (uint32_t) fuzz_uint64(input);
+	identity.timeline = (uint32_t) fuzz_uint64(input);
+	identity.control_inode = fuzz_uint64(input);
+	identity.control_birth = fuzz_between(input, 0, INT64_MAX);
+	identity.version_inode = fuzz_uint64(input);
+	identity.version_birth = fuzz_between(input, 0, INT64_MAX);
+	return identity;
 }
 
 /* The same but for what the mask names; a bit of the value, so never equal. */
@@ -233,16 +234,17 @@ near(FuzzInput *input, uint32_t timeline)
 static void
 judge_promotion(FuzzInput *input)
 {
-	IdgenPromotionFacts facts = {
-		.policy = (IdgenPromotion) (fuzz_byte(input) % 5),
-		.history_readable = !fuzz_flag(input),
-		.has_target = fuzz_flag(input),
-		.parent_is_old = !fuzz_flag(input),
-	};
-	const int64_t ancestors = fuzz_number(input, 0, INT32_MAX);
-	const int	half = idgen_identity_split_class(ancestors);
+	IdgenPromotionFacts facts;
 	IdgenPromotionVerdict verdict;
+	int64_t		ancestors;
+	int			half;
 
+	facts.policy = (IdgenPromotion) (fuzz_byte(input) % 5);
+	facts.history_readable = !fuzz_flag(input);
+	facts.has_target = fuzz_flag(input);
+	facts.parent_is_old = !fuzz_flag(input);
+	ancestors = fuzz_number(input, 0, INT32_MAX);
+	half = idgen_identity_split_class(ancestors);
 	facts.recorded = (uint32_t) fuzz_number(input, 0, UINT32_MAX);
 	facts.parent = near(input, facts.recorded);
 	facts.present = near(input, facts.parent + 1);

@@ -291,7 +291,8 @@ sub changing
 				. ', ' . some($s, [ "'issue'", "'acquire'", "'acquire'", "'Issue'", "''", 'NULL' ]) . ')' };
 		},
 		1 => sub {
-			my $which = one_in($s, 40) ? $name : a_stranger($s);
+			# "default" is asked for an ID in the end.
+			my $which = one_in($s, 40) && ($name // '') ne 'default' ? $name : a_stranger($s);
 			return { name => $which, sql => 'SELECT idgen_retire_namespace(' . quote($which) . ')' };
 		},
 		# What is fenced issues nothing for a while, and "default" for 10 s: not too often.
