@@ -17,9 +17,9 @@ PG_CPPFLAGS = -Isrc
 # Every file in sql/ that is not an install script is a regression test; each stands alone.
 REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(sort $(wildcard sql/*.sql))))
 REGRESS_OPTS = --load-extension=idgen
-EXTRA_CLEAN = tmp_check results regression.diffs regression.out test/unit/build
+EXTRA_CLEAN = tmp_check results regression.diffs regression.out test/unit/build test/fuzz/build
 
-harness_targets := help unit model regress isolation pgtap tap test quick drills counterparts demo bench
+harness_targets := help unit model regress isolation pgtap tap test quick drills counterparts demo bench fuzz
 
 # IDGEN_BREAK=<name> takes one safety rule out (test/break.sh), to see that the rule's test
 # notices. Such a build must never reach a real server: only the harness honours it, in its own
@@ -70,9 +70,9 @@ help:
 	@echo 'make install     install it there'
 	@echo 'make installcheck  run the SQL tests against a running server that preloads idgen'
 	@echo 'make demo        see IDs come out of a throw-away server (KEEP=1 leaves it running)'
-	@echo 'make test        everything below but the drills, and a build with warnings as errors'
+	@echo 'make test        everything below but drills, fuzz and bench, and a build with warnings as errors'
 	@echo 'make quick       the edit loop: unit and regress'
-	@echo 'make unit        the core alone, under address and undefined-behaviour sanitizers'
+	@echo 'make unit        the core alone, with its fuzz corpora, under address and undefined-behaviour sanitizers'
 	@echo 'make model       every state of a model of the grant protocol, by spin'
 	@echo 'make regress     SQL surface and error texts'
 	@echo 'make pgtap       behaviour by namespace and role'
@@ -80,6 +80,7 @@ help:
 	@echo 'make tap         real clusters: crash, restart, concurrency'
 	@echo 'make drills      the long ones (QUICK=1, SEED=..., N=...), and counterparts'
 	@echo 'make counterparts  each safety rule taken out in turn: its test has to fail'
+	@echo 'make fuzz        more inputs for the core than those that make unit replays (FUZZ_SECONDS=60, SEED=...)'
 	@echo 'make bench       measurements'
 	@echo 'make clean       remove what was built'
 	@echo
@@ -92,6 +93,9 @@ unit regress isolation pgtap tap counterparts bench:
 # Only these need spin.
 model:
 	@test/setup.sh model && exec test/sandbox.sh test/run.sh model
+
+fuzz:
+	@test/setup.sh fuzz && exec test/sandbox.sh test/run.sh fuzz
 
 quick:
 	@$(in_sandbox) test/run.sh unit regress

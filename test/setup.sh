@@ -3,7 +3,7 @@
 # network is touched then. On Debian and Ubuntu the missing packages are installed; elsewhere the
 # missing tools are named.
 #
-#   test/setup.sh [STAGE...]       stages with needs of their own: model
+#   test/setup.sh [STAGE...]       stages with needs of their own: model fuzz
 #   PG_CONFIG=/path/to/pg_config   which PostgreSQL; default: the one on PATH, else the distribution's
 #   IDGEN_SETUP_DRY_RUN=1          only say what would be installed
 set -euo pipefail
@@ -41,6 +41,7 @@ check()
 	have faketime || need faketime faketime
 	case $stages in
 		*' model '*) have spin || need 'the model checker spin' spin ;;
+		*' fuzz '*) [ -n "$(fuzzing_cc)" ] || need 'clang with libFuzzer' clang libclang-rt-dev ;;
 	esac
 	if find_postgres; then
 		[ -x "$pg_bindir/postgres" ] || need "a PostgreSQL server in $pg_bindir" postgresql-%v
