@@ -27,7 +27,7 @@ seconds_max=120
 # Runs the test of a rule on a build without it; the verdict goes to a file.
 try_rule()
 {
-	local name=$1 test=$2 check=$3 own=$dir/$1 file stage status=0
+	local name=$1 test=$2 check=$3 own=$dir/$1 started=$SECONDS file stage status=0
 	file=$(ls test/t/"${test%:*}".pl test/drills/"${test%:*}".pl 2>/dev/null || true)
 	stage=tap
 	[ "${file#test/drills/}" = "$file" ] || stage=drills
@@ -49,6 +49,7 @@ try_rule()
 	else
 		echo 'NO TEST'
 	fi >"$own/verdict"
+	echo $((SECONDS - started)) >"$own/seconds"
 	# Room for the others; the logs stay.
 	rm -rf "$own/pg" "$own"/*/tmp_check/t_*_data
 }
@@ -87,11 +88,11 @@ explain()
 
 caught=0
 wrong=()
-printf '%-24s %-28s %s\n' rule test verdict
+printf '%-24s %-28s %-12s %s\n' rule test verdict seconds
 for rule in "${rules[@]}"; do
 	name=${rule%$'\t'*}
 	verdict=$(cat "$dir/$name/verdict" 2>/dev/null || echo 'NO TEST')
-	printf '%-24s %-28s %s\n' "$name" "${rule#*$'\t'}" "$verdict"
+	printf '%-24s %-28s %-12s %4s\n' "$name" "${rule#*$'\t'}" "$verdict" "$(cat "$dir/$name/seconds" 2>/dev/null || true)"
 	if [ "$verdict" = caught ]; then
 		caught=$((caught + 1))
 		rm -rf "${dir:?}/$name"
