@@ -227,26 +227,29 @@ if rule token 101_retry 'a wrong token'; then
 fi
 
 # What is secret
-if rule statement-hidden 150_sql_fuzz 'token'; then
+if rule statement-hidden 150_sql_fuzz 'no fault was found'; then
 	take src/incarnation_functions.c 'errhidestmt(true);' ''
 fi
 
 # Copies and promotions, by the drills on them.
-if rule identity-compared copies 'IG007'; then
+if rule identity-compared copies 'is refused'; then
 	take src/fence.c 'verdict = idgen_identity_compare(&ns->authority.identity, &here);' \
 		'verdict = IDGEN_IDENTITY_SAME;'
 fi
 if rule split-parity promotion 'none twice'; then
 	take src/core/grant.c 'return (int) (ancestor_count % 2);' 'return ancestor_count < 0;'
 fi
+# The floor that a grandchild begins with stands behind it.
 if rule parent-is-old 130_promotion 'right after a promotion waits'; then
 	take src/core/grant.c 'plain && facts->parent_is_old ?' 'plain ?'
+	take src/fence.c 'if (facts.policy == IDGEN_PROMOTION_SPLIT && parent_has_ancestors)' \
+		'if (false)'
 fi
 if rule grandparent-floor 130_promotion 'a floor past what the grandparent'; then
 	take src/fence.c 'if (facts.policy == IDGEN_PROMOTION_SPLIT && parent_has_ancestors)' \
 		'if (false)'
 fi
-if rule history-target copies 'target'; then
+if rule history-target copies 'point in time: split is fenced'; then
 	take src/core/grant.c 'facts->history_readable && !facts->has_target &&' \
 		'facts->history_readable &&'
 fi
@@ -255,7 +258,7 @@ if rule adoption-above copies 'above'; then
 	idgen_fence_take_over(ns);' 'idgen_fence_raise(ns, 0);
 	idgen_fence_take_over(ns);'
 fi
-if rule copied-refused copies 'IG007'; then
+if rule copied-refused copies 'is refused'; then
 	take src/fence.c 'if (idgen_on_copied_authority == IDGEN_ON_COPIED_FENCE)' 'if (true)'
 fi
 if rule same-oid-fenced copies 'OID'; then
