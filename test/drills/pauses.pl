@@ -104,6 +104,12 @@ if (part('backend'))
 			my $continued_at = wall_us();
 			kill 'CONT', $victim->pid;
 			my $result = $victim->wait(30) or last;
+			# It stood still inside a call that waited for the next tick: the call's own time, 1 s, was over then.
+			if ($seconds > 1 && $result->{error} && $result->{error}{C} =~ /^IG00[1235]$/)
+			{
+				$victim->close;
+				next;
+			}
 			my ($after, @stale) = judge($result, $stopped_at, $continued_at);
 			$hits++ if $after > 0;
 			push @wrong, @stale, map { "$_->{C} $_->{M}" } grep { $_ } $result->{error};
