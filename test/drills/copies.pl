@@ -91,8 +91,8 @@ sub refused
 		is($session->sqlstate("SELECT idgen_activate('$namespace')"), 'IG007', "$name: nor does it activate");
 		is($session->sqlstate("SELECT idgen_next('$namespace')"), 'IG007', "$name: nor the second time");
 	}
-	# A dump leaves no trace of what it was taken from, used or not.
-	is($session->sqlstate("SELECT idgen_next('unused')"), $cause == $no_identity ? 'IG007' : '', "$name: a namespace never used is taken over silently, but from a dump");
+	# Its original may have been used since; only the namespace of another database is another one.
+	is($session->sqlstate("SELECT idgen_next('unused')"), $name =~ /^template/ ? '' : 'IG007', "$name: so is a namespace never used, but from a template");
 	my ($id) = $session->value("SELECT idgen_encode(1, 1, 1, 'split')");
 	is($session->value("SELECT tick FROM idgen_decode($id, 'split')"), 1, "$name: it decodes");
 	$session->close;
