@@ -10,13 +10,35 @@ offset_of(const IdgenClockReading *reading)
 	return reading->wall_us - reading->elapsed_us;
 }
 
-/* Do two offsets differ by more than readings do? */
-static bool
-differ(int64_t a, int64_t b, int64_t error_us)
+/*
+ * The most that the offset of a reading and a recorded one, which was sure, can
+ * differ without a step.
+ */
+static int64_t
+tolerance_of(const IdgenClockReading *reading)
 {
-	int64_t		difference = a > b ? a - b : b - a;
+	return IDGEN_STEP_NOISE_US + reading->error_us;
+}
 
-	return difference > IDGEN_STEP_NOISE_US + error_us;
+/* Does the offset of a reading differ from a recorded one by a step? */
+static bool
+differ(const IdgenClockReading *reading, int64_t recorded_us)
+{
+	int64_t		difference = offset_of(reading) - recorded_us;
+
+	return difference > tolerance_of(reading) ||
+		difference < -tolerance_of(reading);
+}
+
+/*
+ * A process stopped between the two clocks has read an offset that means
+ * little.  It must not be what later readings are compared with, and cannot
+ * clear a doubt.
+ */
+static bool
+is_sure(const IdgenClockReading *reading)
+{
+	return reading->error_us <= IDGEN_STEP_NOISE_US;
 }
 
 /* Believe a reading. */
@@ -37,14 +59,15 @@ stands(const IdgenClockRecord *record, const IdgenClockReading *reading,
 {
 	int64_t		step = offset_of(reading) - record->offset_us;
 
-	return policy->synchronised &&
+	return policy->synchronised && is_sure(reading) &&
 		reading->elapsed_us - record->pending_since_us >= IDGEN_STEP_STANDS_US &&
 		step < IDGEN_STEP_BELIEVED_MAX_US && step > -IDGEN_STEP_BELIEVED_MAX_US;
 }
 
 /*
  * Judge a reading, and remember it.  finding->step_us is set once per step,
- * also for one that is believed at once.
+ * also for one that is believed at once.  A reading that is not sure changes
+ * nothing for the better: read again.
  */
 IdgenClockVerdict
 idgen_step_decide(IdgenClockRecord *record, const IdgenClockReading *reading,
@@ -53,21 +76,26 @@ idgen_step_decide(IdgenClockRecord *record, const IdgenClockReading *reading,
 	int64_t		offset = offset_of(reading);
 	int64_t		step = offset - record->offset_us;
 	int64_t		seen;
-	bool		ahead = step > policy->max_step_us + reading->error_us;
+	bool		ahead = step > policy->max_step_us + tolerance_of(reading);
 
 	finding->step_us = 0;
 	finding->accepted_back = false;
 	if (!record->known)
-		return believe(record, reading);
+		return is_sure(reading) ? believe(record, reading) : IDGEN_CLOCK_RIGHT;
 
 	/* the offset this reading is compared with: a step is noticed once */
 	seen = record->verdict == IDGEN_CLOCK_RIGHT ? record->offset_us :
 		record->pending_us;
-	if (differ(offset, seen, reading->error_us))
+	if (differ(reading, seen))
 		finding->step_us = offset - seen;
 
 	if (!ahead && reading->wall_us >= record->latest_us)
-		return believe(record, reading);
+	{
+		if (is_sure(reading))
+			return believe(record, reading);
+		finding->step_us = 0;	/* the next sure reading finds it */
+		return record->verdict;
+	}
 
 	if (record->verdict == IDGEN_CLOCK_RIGHT || finding->step_us != 0)
 	{
@@ -106,10 +134,10 @@ idgen_step_resume(IdgenClockRecord *record, const IdgenClockReading *reading)
 
 	if (!record->known || record->verdict == IDGEN_CLOCK_BEHIND)
 		return;
-	if (reading->wall_us < expected &&
-		!differ(offset_of(reading), record->offset_us, reading->error_us))
+	if (reading->wall_us < expected && !differ(reading, record->offset_us))
 		expected = reading->wall_us;
-	record->latest_us = expected;
+	if (expected > record->latest_us)
+		record->latest_us = expected;
 }
 
 /* The step in question; 0 if there is none. */

@@ -31,7 +31,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Differences below this are the reading's, not the clock's. */
+/*
+ * Differences up to this, beside the error of the reading, are the reading's
+ * and not the clock's.  A reading with a greater error is not sure.
+ */
 #define IDGEN_STEP_NOISE_US			INT64_C(10000)
 
 /* A step that has stood this long is believed, if the kernel agrees ... */

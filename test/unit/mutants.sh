@@ -16,7 +16,7 @@ cd "$(dirname "$0")" || exit 1
 core=${CORE:-../../src/core}
 export SEED=${SEED:-1}
 jobs_max=$(nproc 2>/dev/null || echo 2)
-programs='layout_test grant_test cursor_test property_test'
+programs='layout_test grant_test cursor_test step_test quorum_test property_test'
 
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
@@ -682,6 +682,164 @@ mutant 'a tick too far away overflows' layout.c \
 	's/if (tick > IDGEN_UNIX_MS_MAX \/ layout->tick_ms)/if (tick == INT64_MAX)/'
 mutant 'the epoch belongs to the time before it' layout.c \
 	's/^\tif (tick < 0)$/\tif (tick <= 0)/'
+
+# ---- step ----
+
+mutant 'the offset is the wall clock' step.c \
+	's/return reading->wall_us - reading->elapsed_us;/return reading->wall_us;/'
+mutant 'noise is a step' step.c \
+	's/return IDGEN_STEP_NOISE_US + reading->error_us;/return reading->error_us;/'
+mutant 'the error of a reading is a step' step.c \
+	's/return IDGEN_STEP_NOISE_US + reading->error_us;/return IDGEN_STEP_NOISE_US + 0 * reading->error_us;/'
+mutant 'the greatest noise is a step' step.c \
+	's/return difference > tolerance_of/return difference >= tolerance_of/'
+mutant 'the greatest noise back is a step' step.c \
+	's/difference < -tolerance_of/difference <= -tolerance_of/'
+mutant 'a step back does not differ' step.c \
+	's/difference < -tolerance_of(reading);/false;/'
+mutant 'a step forward does not differ' step.c \
+	's/return difference > tolerance_of(reading) ||/return/'
+mutant 'every reading is sure' step.c \
+	's/return reading->error_us <= IDGEN_STEP_NOISE_US;/return reading->error_us >= 0;/'
+mutant 'no reading is sure' step.c \
+	's/return reading->error_us <= IDGEN_STEP_NOISE_US;/return reading->error_us < 0;/'
+mutant 'a belief is forgotten' step.c \
+	's/record->known = true;/record->known = false;/'
+mutant 'believing keeps the doubt' step.c \
+	's/^\trecord->verdict = IDGEN_CLOCK_RIGHT;/\t(void) record->verdict;/'
+mutant 'believing keeps the offset' step.c \
+	's/^\trecord->offset_us = offset_of(reading);/\t(void) record->offset_us;/'
+mutant 'believing keeps the latest reading' step.c \
+	's/^\trecord->latest_us = reading->wall_us;/\t(void) record->latest_us;/'
+mutant 'a step stands without the kernel' step.c \
+	's/return policy->synchronised && is_sure(reading) &&/return (policy->synchronised || true) \&\& is_sure(reading) \&\&/'
+mutant 'a step stands by an unsure reading' step.c \
+	's/return policy->synchronised && is_sure(reading) &&/return policy->synchronised \&\&/'
+mutant 'a step stands at once' step.c \
+	's/reading->elapsed_us - record->pending_since_us >= IDGEN_STEP_STANDS_US &&/true \&\&/'
+mutant 'a step stands a moment late' step.c \
+	's/pending_since_us >= IDGEN_STEP_STANDS_US/pending_since_us > IDGEN_STEP_STANDS_US/'
+mutant 'a step of any size ahead is believed' step.c \
+	's/step < IDGEN_STEP_BELIEVED_MAX_US && step/step/'
+mutant 'a step of a day ahead is believed' step.c \
+	's/step < IDGEN_STEP_BELIEVED_MAX_US && step/step <= IDGEN_STEP_BELIEVED_MAX_US \&\& step/'
+mutant 'a step of any size back is believed' step.c \
+	's/ && step > -IDGEN_STEP_BELIEVED_MAX_US;/;/'
+mutant 'a step of a day back is believed' step.c \
+	's/step > -IDGEN_STEP_BELIEVED_MAX_US;/step >= -IDGEN_STEP_BELIEVED_MAX_US;/'
+mutant 'a step in question is measured from the wrong side' step.c \
+	's/int64_t\t\tstep = offset_of(reading) - record->offset_us;/int64_t\t\tstep = record->offset_us - offset_of(reading) - 1;/'
+mutant 'no step is too great' step.c \
+	's/= step > policy->max_step_us + tolerance_of(reading);/= step == INT64_MAX;/'
+mutant 'every step forward is too great' step.c \
+	's/= step > policy->max_step_us + tolerance_of(reading);/= step > tolerance_of(reading);/'
+mutant 'the greatest step allowed is too great' step.c \
+	's/= step > policy->max_step_us + /= step >= policy->max_step_us + /'
+mutant 'noise counts as ahead' step.c \
+	's/= step > policy->max_step_us + tolerance_of(reading);/= step > policy->max_step_us;/'
+mutant 'the last finding stays' step.c \
+	'/^idgen_step_decide(/,/^}/s/^\tfinding->step_us = 0;/\t(void) finding;/'
+mutant 'the last acceptance stays' step.c \
+	's/^\tfinding->accepted_back = false;/\t(void) finding;/'
+mutant 'the first reading is judged' step.c \
+	's/if (!record->known)$/if (record->known \&\& record->latest_us < 0)/'
+mutant 'an unsure first reading is believed' step.c \
+	's/return is_sure(reading) ? believe(record, reading) : IDGEN_CLOCK_RIGHT;/return believe(record, reading);/'
+mutant 'an unsure reading is believed' step.c \
+	's/^\t\tif (is_sure(reading))$/\t\tif (record->known)/'
+mutant 'an unsure reading clears a doubt' step.c \
+	's/^\t\treturn record->verdict;/\t\treturn record->verdict = IDGEN_CLOCK_RIGHT;/'
+mutant 'a step is found by an unsure reading, and again' step.c \
+	's/^\t\tfinding->step_us = 0;\t.*/\t\t(void) finding;/'
+mutant 'a step is found again and again' step.c \
+	's/seen = record->verdict == IDGEN_CLOCK_RIGHT ? record->offset_us :/seen = record->known ? record->offset_us :/'
+mutant 'a step is found of the wrong size' step.c \
+	's/finding->step_us = offset - seen;/finding->step_us = step;/'
+mutant 'a step is never found' step.c \
+	's/^\t\tfinding->step_us = offset - seen;/\t\tfinding->step_us = 0;/'
+mutant 'a step back is believed' step.c \
+	's/if (!ahead && reading->wall_us >= record->latest_us)/if (!ahead)/'
+mutant 'a step ahead is believed' step.c \
+	's/if (!ahead && reading->wall_us >= record->latest_us)/if (reading->wall_us >= record->latest_us)/'
+mutant 'the same reading again is behind' step.c \
+	's/reading->wall_us >= record->latest_us)/reading->wall_us > record->latest_us)/'
+mutant 'a second step goes on with the time of the first' step.c \
+	's/if (record->verdict == IDGEN_CLOCK_RIGHT || finding->step_us != 0)/if (record->verdict == IDGEN_CLOCK_RIGHT)/'
+mutant 'a first step below noise has no time of its own' step.c \
+	's/if (record->verdict == IDGEN_CLOCK_RIGHT || finding->step_us != 0)/if (finding->step_us != 0)/'
+mutant 'the time of a step begins anew' step.c \
+	's/if (record->verdict == IDGEN_CLOCK_RIGHT || finding->step_us != 0)/if (record->known)/'
+mutant 'a pending offset is not remembered' step.c \
+	's/^\t\trecord->pending_us = offset;/\t\t(void) record->pending_us;/'
+mutant 'a pending time is not remembered' step.c \
+	's/^\t\trecord->pending_since_us = reading->elapsed_us;/\t\t(void) record->pending_since_us;/'
+mutant 'a step back is accepted silently' step.c \
+	's/finding->accepted_back = !ahead;/finding->accepted_back = false;/'
+mutant 'a step forward is accepted as one back' step.c \
+	's/finding->accepted_back = !ahead;/finding->accepted_back = true;/'
+mutant 'ahead is called behind' step.c \
+	's/record->verdict = ahead ? IDGEN_CLOCK_AHEAD : IDGEN_CLOCK_BEHIND;/record->verdict = IDGEN_CLOCK_BEHIND;/'
+mutant 'a confirmation leaves the last finding' step.c \
+	'/^idgen_step_confirm(/,/^}/s/^\tfinding->step_us = 0;/\t(void) finding;/'
+mutant 'a confirmation hides a step back' step.c \
+	's/^\t\treading->wall_us < record->latest_us;/\t\tfalse;/'
+mutant 'a confirmation of the same reading is a step back' step.c \
+	's/^\t\treading->wall_us < record->latest_us;/\t\treading->wall_us <= record->latest_us;/'
+mutant 'a confirmation of nothing is a step back' step.c \
+	's/finding->accepted_back = record->known &&/finding->accepted_back = !record->known ||/'
+mutant 'a confirmation changes nothing' step.c \
+	's/(void) believe(record, reading);/(void) believe;/'
+mutant 'a record behind is resumed as if right' step.c \
+	's/if (!record->known || record->verdict == IDGEN_CLOCK_BEHIND)/if (!record->known)/'
+mutant 'a record unknown is resumed' step.c \
+	's/if (!record->known || record->verdict == IDGEN_CLOCK_BEHIND)/if (record->verdict == IDGEN_CLOCK_BEHIND)/'
+mutant 'resuming forgets the time between' step.c \
+	's/^\t\trecord->latest_us = expected;/\t\t(void) expected;/'
+mutant 'resuming takes noise for a step back' step.c \
+	's/reading->wall_us < expected && !differ(/reading->wall_us > expected \&\& !differ(/'
+mutant 'resuming believes a step back' step.c \
+	's/reading->wall_us < expected && !differ(reading, record->offset_us))/reading->wall_us < expected)/'
+mutant 'resuming moves the latest reading back' step.c \
+	's/if (expected > record->latest_us)/if (expected != 0)/'
+mutant 'a pending step is the offset' step.c \
+	's/record->pending_us - record->offset_us : 0;/record->pending_us : 0;/'
+mutant 'a step is pending for ever' step.c \
+	's/return record->known && record->verdict != IDGEN_CLOCK_RIGHT ?/return record->known ?/'
+
+# ---- quorum ----
+
+mutant 'FIRST takes the last named' quorum.c \
+	's/standbys\[i\]\.priority < standbys\[first\]\.priority ||/standbys[i].priority > standbys[first].priority ||/'
+mutant 'of equals the first listed counts' quorum.c \
+	's/standbys\[i\]\.flushed < standbys\[first\]\.flushed) :/false) :/'
+mutant 'of equals the one ahead counts' quorum.c \
+	's/standbys\[i\]\.flushed < standbys\[first\]\.flushed) :/standbys[i].flushed > standbys[first].flushed) :/'
+mutant 'the one behind counts, whatever its priority' quorum.c \
+	's/(standbys\[i\]\.priority == standbys\[first\]\.priority &&/(standbys[i].priority > 0 \&\&/'
+mutant 'ANY takes the slowest' quorum.c \
+	's/standbys\[i\]\.flushed > standbys\[first\]\.flushed;/standbys[i].flushed < standbys[first].flushed;/'
+mutant 'FIRST is ANY' quorum.c \
+	's/bool\t\tbefore = by_priority ?/bool\t\tbefore = by_priority \&\& false ?/'
+mutant 'ANY is FIRST' quorum.c \
+	's/bool\t\tbefore = by_priority ?/bool\t\tbefore = by_priority || true ?/'
+mutant 'the one in front is lost' quorum.c \
+	's/^\tstandbys\[first\] = entry;/\t(void) entry;/'
+mutant 'the one that comes first is not brought' quorum.c \
+	's/^\tstandbys\[0\] = standbys\[first\];/\t(void) first;/'
+mutant 'the last listed is overlooked' quorum.c \
+	's/for (int32_t i = 1; i < count; i++)/for (int32_t i = 1; i < count - 1; i++)/'
+mutant 'none needed is all flushed' quorum.c \
+	's/if (needed < 1 || count < needed)/if (count < needed)/'
+mutant 'fewer than needed are enough' quorum.c \
+	's/if (needed < 1 || count < needed)/if (needed < 1 || count < 1)/'
+mutant 'exactly those needed are not enough' quorum.c \
+	's/if (needed < 1 || count < needed)/if (needed < 1 || count <= needed)/'
+mutant 'one less than needed is enough' quorum.c \
+	's/for (int32_t i = 0; i < needed; i++)/for (int32_t i = 0; i < needed - 1; i++)/'
+mutant 'the fastest of those needed decides' quorum.c \
+	's/if (standbys\[i\]\.flushed < position)/if (standbys[i].flushed > position || position == UINT64_MAX)/'
+mutant 'the same one is counted again' quorum.c \
+	's/bring_first(standbys + i, count - i, by_priority);/bring_first(standbys, count, by_priority);/'
 
 wait
 report
