@@ -1027,6 +1027,15 @@ step_after(const Round *round, int64_t pause_us)
 			 round->at * DATABASES + round->database, round->authority->life);
 }
 
+/* A step takes a moment; now and then a disk or a lock makes it long. */
+static int64_t
+moment(World *world, int64_t least_us, int64_t most_us)
+{
+	if (!world->is_over && !world->config.scale && world_one_in(world, 25))
+		return world_between(world, MS, 200 * MS);
+	return world_between(world, least_us, most_us);
+}
+
 /* Something may happen to the process between two steps. */
 static bool
 meets_fate(const Round *round)
@@ -1076,12 +1085,12 @@ authority_step(World *world, int who, int64_t life)
 						(void) idgen_cursor_install(&round.server->slots[authority->round[i].slot].cursor,
 													&authority->round[i].record.grant,
 													round.now);
-			step_after(&round, world_between(world, 20, 300));
+			step_after(&round, moment(world, 20, 300));
 			break;
 		case AUTHORITY_DECIDED:
 			commit_round(&round);
 			authority->phase = AUTHORITY_COMMITTED;
-			step_after(&round, world_between(world, 100, 2 * MS));
+			step_after(&round, moment(world, 100, 2 * MS));
 			break;
 		case AUTHORITY_COMMITTED:
 			send_round(&round);

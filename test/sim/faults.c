@@ -132,18 +132,39 @@ pause_authority(World *world)
 			world->now_us + world_between(world, MS, 4 * SECOND);
 }
 
-/* A session's commit ends the cursors of a namespace, as ALTER does. */
+/*
+ * Sessions' commits end the cursors of both namespaces, as ALTER does; best
+ * while the authority has committed a grant for one and not yet handed it out.
+ * It is slow then, so that others may take the slots.
+ */
+static void
+kill_cursors_of(World *world, int at, int64_t tries)
+{
+	Server	   *server = server_of(world, at);
+	Authority  *authority = &server->authorities[0];
+
+	if (authority->phase != AUTHORITY_COMMITTED && tries > 0 && !world->is_over)
+	{
+		world_at(world, world->now_us + 500, kill_cursors_of, at, tries - 1);
+		return;
+	}
+	if (!world->is_over)
+		authority->paused_until_us = world->now_us +
+			world_between(world, MS, 100 * MS);
+	for (int i = 0; i < DATABASES; i++)
+	{
+		world_note(world, "the cursors of % (%) are killed", at, i, 0, 0);
+		server_kill_namespace(server, i, server->tables[i].custody.uuid);
+	}
+}
+
 static void
 kill_cursors(World *world)
 {
 	int			at = some_primary(world);
-	int			database = some_database(world);
 
-	if (at < 0)
-		return;
-	world_note(world, "the cursors of % (%) are killed", at, database, 0, 0);
-	server_kill_namespace(server_of(world, at), database,
-						  server_of(world, at)->tables[database].custody.uuid);
+	if (at >= 0)
+		kill_cursors_of(world, at, world_between(world, 0, 100));
 }
 
 static void
@@ -169,12 +190,27 @@ pause_external(World *world)
 }
 
 static void
+clone_late(World *world, int at, int64_t life)
+{
+	if (world->externals[at].is_alive && world->externals[at].life == life &&
+		!world->is_over)
+		(void) external_clone(world, at);
+}
+
+/* A process is cloned as it runs, or after it stood still past its grants. */
+static void
 clone_external(World *world)
 {
 	int			at = some_external(world);
+	int64_t		still_us = 0;
 
-	if (at >= 0 && world->externals[at].is_alive)
-		(void) external_clone(world, at);
+	if (at < 0)
+		return;
+	if (world_one_in(world, 2))
+		still_us = world->config.layout.horizon_ms * MS + 100 * MS;
+	world->externals[at].paused_until_us = world->now_us + still_us;
+	world_at(world, world->now_us + still_us, clone_late, at,
+			 world->externals[at].life);
 }
 
 static void
@@ -224,6 +260,8 @@ static void
 set_right(World *world, int machine, int64_t arg)
 {
 	(void) arg;
+	if (world->is_over)
+		return;
 	world->machines[machine].is_wrong = false;
 	set_clock(world, machine, right_offset(world));
 }
@@ -349,7 +387,7 @@ may_adopt(const World *world, int at, int database)
 static int
 class_of(const Server *server)
 {
-	return idgen_identity_split_class(server->ancestor_count);
+	return server->ancestor_count % 2;
 }
 
 /* The original never grants again: DESIGN 8 (e). */
@@ -468,6 +506,29 @@ fail_over(World *world)
 }
 
 static void
+fail_over_late(World *world, int who, int64_t arg)
+{
+	(void) who;
+	(void) arg;
+	if (!world->is_over)
+		fail_over(world);
+}
+
+/* The network goes first, then the primary, then the one that took over. */
+static void
+fail_over_twice(World *world)
+{
+	int64_t		gap_us = world_between(world, MS, max_of(20,
+									   world->config.layout.horizon_ms) * MS);
+
+	for (int i = 0; i < world->server_count; i++)
+		if (server_of(world, i)->role == ROLE_STANDBY)
+			server_of(world, i)->link_down_until_us = world->now_us + gap_us;
+	world_at(world, world->now_us + gap_us, fail_over_late, 0, 0);
+	world_at(world, world->now_us + 2 * gap_us, fail_over_late, 0, 0);
+}
+
+static void
 recover(World *world)
 {
 	int			at = some_primary(world);
@@ -514,7 +575,7 @@ next_fault(World *world, int who, int64_t arg)
 		{cut_external, 4}, {cut_server, 2}, {cut_standby, 6}, {step_server, 6},
 		{step_external, 6}, {fence, 2}, {end_incarnation, 3}, {adopt, 6},
 		{mend, 5}, {confirm_some_clock, 2}, {damage, 1}, {restore_rows, 2},
-		{fail_over, 4}, {recover, 1}, {copy, 1}, {retire, 2},
+		{fail_over, 3}, {fail_over_twice, 3}, {recover, 1}, {copy, 1}, {retire, 2},
 	};
 	int64_t		total = 0;
 	int64_t		chosen;

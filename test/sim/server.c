@@ -392,10 +392,11 @@ server_add_standby(World *world, int upstream)
 
 /* ---- who may inherit ---- */
 
+/* The half of a timeline, reckoned without the core. */
 static int
 class_of(int ancestor_count)
 {
-	return idgen_identity_split_class(ancestor_count);
+	return ancestor_count % 2;
 }
 
 /* What a fence covers, by true time. */
@@ -631,18 +632,29 @@ server_copy(World *world, int from)
 	return at;
 }
 
-/* Fail over from the present primary; false if no standby may be promoted. */
+/*
+ * Fail over, mostly from the present primary; false if no standby may be
+ * promoted.  Trust is for who holds all that was confirmed: no sibling does.
+ */
 bool
 server_fails_over(World *world)
 {
 	int			begin = (int) world_between(world, 0, SERVERS_MAX - 1);
+	bool		any = world->config.promotion != IDGEN_PROMOTION_TRUST &&
+		world_one_in(world, 3);
 
 	for (int i = 0; i < world->server_count; i++)
 	{
 		int			at = (begin + i) % world->server_count;
 		Server	   *server = server_of(world, at);
 
-		if (server->role == ROLE_STANDBY && server->upstream == world->primary &&
+		if (server->role != ROLE_STANDBY)
+			continue;
+		/* a sibling of the present primary, which is stopped for it */
+		if (any && world->config.has_archive &&
+			server_of(world, world->primary)->parent == server->upstream)
+			server_stop_granting(world, world->primary);
+		if ((any || server->upstream == world->primary) &&
 			server_promote(world, at))
 			return true;
 	}
