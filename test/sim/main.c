@@ -183,8 +183,8 @@ scale_config(Config *config)
 		.max_workers = 16,
 		.externals = SCALE_GENERATORS,
 		.wait_us = SECOND,
-		.call_gap_us = 5 * MS,
-		.batch = 100,
+		.call_gap_us = 2 * MS,
+		.batch = 40,
 		.scale = true,
 	};
 }

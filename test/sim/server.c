@@ -581,14 +581,14 @@ server_recover(World *world, int from)
 
 /*
  * A copy of what a promoted server had before it compared its identity first
- * looks like that server at its promotion, however old it is.  Only a fence
- * helps, so that other policies must not meet it.
+ * looks like that server at its promotion, and not like a copy: files are not
+ * compared after a change of timeline.  Only "refuse" asks somebody, so that
+ * other policies must not meet it.
  */
 static bool
 looks_promoted(const World *world, const Server *server)
 {
-	if (world->config.promotion == IDGEN_PROMOTION_FENCE ||
-		world->config.promotion == IDGEN_PROMOTION_REFUSE)
+	if (world->config.promotion == IDGEN_PROMOTION_REFUSE)
 		return false;
 	for (int i = 0; i < DATABASES; i++)
 		if (server->tables[i].custody.identity.timeline != server->timeline)
