@@ -473,28 +473,58 @@ damage(World *world)
 		server_commit(world, at, &record, 1);
 }
 
-/* Rows of a dump come in: older marks, or those of another place. */
-static void
-restore_rows(World *world)
+/* The worker that a grant is being committed for; else any. */
+static int32_t
+some_worker(World *world, const Authority *authority)
 {
-	int			at = some_primary(world);
+	if (authority->phase == AUTHORITY_DECIDED)
+		for (int i = 0; i < authority->round_count; i++)
+			if (authority->round[i].has_grant)
+				return authority->round[i].record.worker;
+	return (int32_t) world_between(world, world->config.first_worker,
+								   world->config.last_worker);
+}
+
+/*
+ * Rows of a dump come in: older marks, or those of another place; best between
+ * a decision and its commit.
+ */
+static void
+restore_rows_of(World *world, int at, int64_t tries)
+{
+	Server	   *server = server_of(world, at);
 	Record		record = {.kind = RECORD_RESTORED,
-		.database = some_database(world),
-		.worker = (int32_t) world_between(world, world->config.first_worker,
-										  world->config.last_worker),
 		.overwrites = world_breaks(world, BREAK_RESTORE_OVERWRITES),
 	};
 	int64_t		now;
 
-	if (at < 0 || world->machines[at].is_wrong ||
-		!server_of(world, at)->may_grant)
+	if (!server->is_running || !server->may_grant || world->is_over ||
+		world->machines[at].is_wrong)
 		return;
+	while (record.database < DATABASES - 1 &&
+		   server->authorities[record.database].phase != AUTHORITY_DECIDED)
+		record.database++;
+	if (server->authorities[record.database].phase != AUTHORITY_DECIDED && tries > 0)
+	{
+		world_at(world, world->now_us + 50, restore_rows_of, at, tries - 1);
+		return;
+	}
 	now = world_tick(world, at);
+	record.worker = some_worker(world, &server->authorities[record.database]);
 	record.mark = world_between(world, now - 5 * world->config.horizon,
 								now + world->config.horizon);
 	record.mark = max_of(0, min_of(record.mark,
 								   idgen_layout_tick_count(&world->config.layout)));
 	server_commit(world, at, &record, 1);
+}
+
+static void
+restore_rows(World *world)
+{
+	int			at = some_primary(world);
+
+	if (at >= 0)
+		restore_rows_of(world, at, world_between(world, 0, 200));
 }
 
 /* ---- successors ---- */
@@ -729,7 +759,7 @@ is_promised(const World *world)
 		standbys += world->servers[i].role == ROLE_STANDBY &&
 			world->servers[i].upstream == world->primary;
 	/* a grant must arrive before it is over */
-	if (config->quorum > 0 && config->layout.horizon_ms < 100)
+	if (config->layout.horizon_ms < 100)
 		return false;
 	return !world->is_exhausted && standbys >= config->quorum &&
 		world->servers[world->primary].may_grant &&
@@ -739,9 +769,8 @@ is_promised(const World *world)
 }
 
 /*
- * Can an external generator count on a worker and on using its grants?  Not
- * where the server's own cursors may take all workers, nor where a grant is over
- * before it has arrived.
+ * Can an external generator count on a worker?  Not where the server's own
+ * cursors may take them all.
  */
 static bool
 is_promised_outside(const World *world)
@@ -751,7 +780,7 @@ is_promised_outside(const World *world)
 
 	if (config->promotion == IDGEN_PROMOTION_SPLIT)
 		count = count / 2;
-	return count > config->max_workers && config->layout.horizon_ms >= 100;
+	return count > config->max_workers;
 }
 
 /*

@@ -310,10 +310,12 @@ server_kill_namespace(Server *server, int database, int64_t uuid)
 static void
 arrive_status(World *world, int upstream, int64_t arg)
 {
-	Known	   *known = &server_of(world, upstream)->known[arg % SERVERS_MAX];
+	int			at = (int) (arg % SERVERS_MAX);
+	Known	   *known = &server_of(world, upstream)->known[at];
 
 	if (!server_of(world, upstream)->is_running ||
-		server_of(world, upstream)->role != ROLE_PRIMARY)
+		server_of(world, upstream)->role != ROLE_PRIMARY ||
+		server_of(world, at)->role != ROLE_STANDBY)
 		return;
 	*known = (Known) {true, true, max_of(known->flushed, arg / SERVERS_MAX)};
 	for (int i = 0; i < DATABASES; i++)
@@ -531,6 +533,7 @@ server_promote(World *world, int at)
 		server_stop_granting(world, server->upstream);
 	if (world_one_in(world, 2))
 		server_crash(world, server->upstream);
+	parent->known[at].is_connected = false;
 	branch(world, server, server->upstream, false);
 	server->history_readable = history_readable;
 	server->role = ROLE_PRIMARY;
