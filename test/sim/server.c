@@ -508,6 +508,24 @@ open_to_clients(World *world, int at)
 		(void) server_add_standby(world, at);
 }
 
+/*
+ * A standby of a copy that has not been fenced yet is as old as the copy: it
+ * does not hold what the original granted, which "trust" states, and nothing
+ * shows that.
+ */
+static bool
+hides_a_copy(const World *world, const Server *parent)
+{
+	if (!parent->is_copy || world->config.promotion == IDGEN_PROMOTION_FENCE ||
+		world->config.promotion == IDGEN_PROMOTION_REFUSE)
+		return false;
+	for (int i = 0; i < DATABASES; i++)
+		if (parent->tables[i].custody.identity.control_inode !=
+			parent->control_inode)
+			return true;
+	return false;
+}
+
 /* Promote a standby, if that is inside the contract. */
 bool
 server_promote(World *world, int at)
@@ -519,6 +537,7 @@ server_promote(World *world, int at)
 		history_readable;
 
 	if (parent->ancestor_count + 1 == TIMELINES_MAX ||
+		hides_a_copy(world, parent) ||
 		(!by_marks && !clock_may_inherit(world, at)))
 		return false;
 	if (world->config.promotion == IDGEN_PROMOTION_TRUST &&
@@ -621,6 +640,7 @@ server_copy(World *world, int from)
 	server->parent = source->parent;
 	server->promoted_at_us = source->promoted_at_us;
 	server->branched_at = source->branched_at;
+	server->is_copy = true;
 	server->role = ROLE_PRIMARY;
 	if (looks_promoted(world, server))
 	{

@@ -200,6 +200,7 @@ typedef struct Server
 	int64_t		stopped_at_us;	/* since when it may not grant */
 	int64_t		promoted_at_us;
 	int			parent;
+	bool		is_copy;		/* of a data directory */
 
 	/* --- disk */
 	uint64_t	control_inode;
