@@ -881,8 +881,9 @@ activate(const Round *round, Slot *slot, const Pending *pending)
 {
 	const Record *record = &pending->record;
 
-	if (slot->state != SLOT_RESERVED || slot->database != round->database ||
-		slot->uuid != pending->uuid)
+	if (slot->state != SLOT_RESERVED ||
+		((slot->database != round->database || slot->uuid != pending->uuid) &&
+		 !world_breaks(round->world, BREAK_PUBLISH_ANY_TENURE)))
 		return;
 	if (slot->locked_by >= 0)
 	{
