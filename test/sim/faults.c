@@ -270,6 +270,9 @@ set_right(World *world, int machine, int64_t arg)
 static bool
 has_taken_over(const Server *server)
 {
+	/* what it reads first is believed, and is right */
+	if (!server->clock.known)
+		return false;
 	for (int i = 0; i < DATABASES; i++)
 		if (server->tables[i].custody.identity.control_inode !=
 			server->control_inode ||
