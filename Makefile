@@ -17,9 +17,9 @@ PG_CPPFLAGS = -Isrc
 # Every file in sql/ that is not an install script is a regression test; each stands alone.
 REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(sort $(wildcard sql/*.sql))))
 REGRESS_OPTS = --load-extension=idgen
-EXTRA_CLEAN = tmp_check results regression.diffs regression.out test/unit/build test/fuzz/build
+EXTRA_CLEAN = tmp_check results regression.diffs regression.out test/unit/build test/fuzz/build test/sim/build
 
-harness_targets := help unit model regress isolation pgtap tap test quick drills counterparts demo bench fuzz
+harness_targets := help unit sim model regress isolation pgtap tap test quick drills counterparts demo bench fuzz
 
 # IDGEN_BREAK=<name> takes one safety rule out (test/break.sh), to see that the rule's test
 # notices. Such a build must never reach a real server: only the harness honours it, in its own
@@ -74,6 +74,7 @@ help:
 	@echo 'make quick       the edit loop: unit and regress'
 	@echo 'make unit        the core alone, with its fuzz corpora, under address and undefined-behaviour sanitizers'
 	@echo 'make model       every state of a model of the grant protocol, by spin'
+	@echo 'make sim         many generators and faults, simulated (SEED=..., N=..., TRACE=1, SCALE=1, MUTANTS=1)'
 	@echo 'make regress     SQL surface and error texts'
 	@echo 'make pgtap       behaviour by namespace and role'
 	@echo 'make isolation   two sessions interleaved'
@@ -87,7 +88,10 @@ help:
 	@echo 'TESTS="name ..." runs only these tests of a stage; KEEP=1 keeps the scratch directory.'
 	@echo 'IDGEN_BREAK=name runs the tests on a build with that safety rule taken out.'
 
-unit regress isolation pgtap tap counterparts bench:
+# A commit has seeds of its own, so that more are seen than one run has time for.
+export IDGEN_COMMIT ?= $(shell git rev-parse --short=7 HEAD 2>/dev/null)
+
+unit sim regress isolation pgtap tap counterparts bench:
 	@$(in_sandbox) test/run.sh $@
 
 # Only these need spin.
@@ -101,7 +105,7 @@ quick:
 	@$(in_sandbox) test/run.sh unit regress
 
 test:
-	@test/setup.sh model && exec test/sandbox.sh test/run.sh unit model build regress pgtap isolation tap
+	@test/setup.sh model && exec test/sandbox.sh test/run.sh unit sim model build regress pgtap isolation tap
 
 # Tests are named for one stage: with TESTS there are only the drills.
 drills:

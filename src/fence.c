@@ -264,7 +264,13 @@ idgen_fence_verify(const IdgenNamespace *ns, IdgenFailure *failure)
 			break;
 	}
 
-	if (!idgen_namespace_rows_ever_granted(ns->name))
+	/*
+	 * The namespace of another database is another namespace, and begins with
+	 * its first grant.  A copy of this one may be older than the first grant of
+	 * the original.
+	 */
+	if (verdict == IDGEN_IDENTITY_OTHER_DATABASE &&
+		!idgen_namespace_rows_ever_granted(ns->name))
 	{
 		idgen_fence_take_over(ns);
 		return IDGEN_CUSTODY_CHANGED;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs stages of the test suite and adds up what they found.
 #
-#   test/run.sh STAGE...      unit model build regress pgtap isolation tap drills counterparts bench fuzz
+#   test/run.sh STAGE...      unit sim model build regress pgtap isolation tap drills counterparts
+#                             bench fuzz
 #
 # Stops at the first stage that fails. A stage in which nothing ran has failed. The last line is
 # "N passed, N failed": test cases of the unit, pgTAP and TAP files, configurations of the model,
@@ -144,6 +145,38 @@ stage_fuzz()
 	grep '^ok ' "$out" || true
 	add_up_tap "$out" "$status"
 	[ -n "${KEEP:-}" ] || [ "$failed" -gt 0 ] || echo '# KEEP=1 keeps them; make -C test/fuzz grow FOUND=... adds them to the corpus'
+	[ "$failed" -eq 0 ]
+}
+
+# ---------------------------------------------------------------------------------------------
+# sim: generators, an authority and faults, from a seed
+
+# About half a minute of one core: many seeds, a few with sanitizers, and some of the broken rules.
+# With SEED, TRACE, SCALE or MUTANTS only what they ask for.
+stage_sim()
+{
+	local cc out=$IDGEN_SCRATCH/sim.out status=0 targets=(check) seed
+	local make_sim=(make -s -C test/sim BUILD="$IDGEN_SCRATCH/sim")
+	cc=$(sanitizing_cc)
+	[ -n "$cc" ] || { echo 'no compiler with sanitizers' >&2; failed=1; return 1; }
+	seed=${SEED:-$((16#${IDGEN_COMMIT:-1}))}
+	[ -z "${MUTANTS:-}" ] || seed=${SEED:-1}
+	make_sim+=(CC="$cc" SEED="$seed" ${N:+N="$N"})
+	if [ -n "${SCALE:-}" ]; then
+		targets=(scale)
+	elif [ -n "${MUTANTS:-}" ]; then
+		targets=(mutants)
+	elif [ -n "${TRACE:-}" ]; then
+		targets=(seeds)
+	fi
+	"${make_sim[@]}" "${targets[@]}" 2>&1 | tee "$out" || status=$?
+	if [ "${targets[0]}" = check ] && [ -z "${SEED:-}" ] && [ "$status" -eq 0 ]; then
+		SAMPLE=6 SEED=1 "${make_sim[@]}" SEED=1 N=1000 mutants 2>&1 | tee -a "$out" || status=$?
+	fi
+	passed=$(grep -c '^ok ' "$out" || true)
+	failed=$(grep -c '^not ok ' "$out" || true)
+	[ "$failed" -gt 0 ] || [ "$status" -eq 0 ] || failed=1
+	[ "$passed" -gt 0 ] || [ "$failed" -gt 0 ] || nothing_to_test test/sim
 	[ "$failed" -eq 0 ]
 }
 

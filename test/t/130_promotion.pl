@@ -133,6 +133,7 @@ my $twin = Idgen::Session->new($copy);
 $result = $twin->query("SELECT idgen_next('split')");
 is(Idgen::Session::state_of($result), 'IG007', 'a copied directory is refused');
 like($result->{error}{H} // '', qr/idgen_adopt_namespace/, 'naming the command');
+is($twin->sqlstate("SELECT idgen_next('unused')"), 'IG007', 'also a namespace that had granted nothing when it was copied');
 $copy->append_conf('postgresql.conf', "idgen.on_copied_authority = 'fence'");
 $copy->reload;
 ok(wait_until(sub { Idgen::Session::state_of($twin->query("SELECT idgen_next('split')")) =~ /^(IG001|)$/ }), 'with idgen.on_copied_authority = fence it is fenced');

@@ -1,0 +1,64 @@
+/*
+ * checker.h
+ *		What must be true of every grant and every ID.
+ *
+ * The checker decides nothing and shares no code with src/core: it has its own
+ * idea of an ID's fields, keeps what it is told, and compares.  The first thing
+ * that is wrong stays, as a text.
+ *
+ * It keeps a record per grant.  A grant is used by one cursor only, from low to
+ * high, so that of the IDs from it the highest is enough to find a repetition;
+ * "exact" keeps intervals of sequence values per worker and tick beside that,
+ * which finds repetitions by itself and knows nothing of grants.
+ */
+#ifndef IDGEN_SIM_CHECKER_H
+#define IDGEN_SIM_CHECKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct CheckerFormat
+{
+	int			timestamp_bits;
+	int			worker_bits;
+	int			sequence_bits;
+	int			copies_needed;	/* of a grant, on standbys; 0 = flushed is durable */
+	bool		exact;
+} CheckerFormat;
+
+/* An ID or a run of them, as it leaves a generator. */
+typedef struct CheckerIds
+{
+	int			database;
+	int64_t		incarnation;	/* of the cursor they came from */
+	int64_t		first;
+	int64_t		count;
+} CheckerIds;
+
+typedef struct Checker Checker;
+
+extern Checker *checker_create(const CheckerFormat *format);
+extern void checker_free(Checker *checker);
+extern void checker_complain(Checker *checker, const char *rule,
+							 const char *format,...)
+			__attribute__((format(printf, 3, 4)));
+extern const char *checker_fault(const Checker *checker);
+
+/* A grant: committed and flushed; copied to a standby's disk; handed out. */
+extern int32_t checker_committed(Checker *checker, int database, int64_t worker,
+								 int64_t incarnation, int64_t start, int64_t end);
+extern void checker_copied(Checker *checker, int32_t grant);
+extern void checker_handed_out(Checker *checker, int32_t grant);
+
+/*
+ * A cursor has issued IDs.  Then they leave, not always in that order; *last is
+ * the highest its session had before, and is moved.
+ */
+extern void checker_issued(Checker *checker, const CheckerIds *ids);
+extern void checker_left(Checker *checker, const CheckerIds *ids, int64_t *last);
+
+extern int64_t checker_id_count(const Checker *checker);
+extern int64_t checker_grant_count(const Checker *checker);
+extern int64_t checker_highest_tick(const Checker *checker);
+
+#endif							/* IDGEN_SIM_CHECKER_H */

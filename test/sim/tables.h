@@ -1,0 +1,125 @@
+/*
+ * tables.h
+ *		What an authority has on disk: its tables, and the records by which a
+ *		standby comes to have the same.
+ *
+ * Stands for the tables of the extension and the WAL.  A commit is a few
+ * records of which the last is marked; a record that is in a log is flushed.
+ * Tables change by records alone.
+ */
+#ifndef IDGEN_SIM_TABLES_H
+#define IDGEN_SIM_TABLES_H
+
+#include "grant.h"
+
+typedef enum RecordKind
+{
+	RECORD_GRANT,
+	RECORD_FLOOR,				/* a fence: ends all incarnations, new sums */
+	RECORD_END_ALL,
+	RECORD_END,					/* of one incarnation */
+	RECORD_IDENTITY,
+	RECORD_RESTORED,			/* rows brought a mark from elsewhere */
+	RECORD_LOWERED				/* somebody made a mark smaller, past all guards */
+} RecordKind;
+
+/* Who an authority is, on record. */
+typedef struct Custody
+{
+	bool		is_known;
+	IdgenIdentity identity;
+	int64_t		uuid;
+	int64_t		modulus;		/* of "split" */
+	int64_t		remainder;
+	int64_t		recorded_ms;
+} Custody;
+
+typedef struct Record
+{
+	RecordKind	kind;
+	int			database;
+	bool		is_last;		/* of its commit */
+	int32_t		worker;
+	int64_t		incarnation;
+	int64_t		mark;			/* floor, or the worker's */
+	bool		overwrites;		/* RESTORED by a broken rule */
+	Custody		custody;
+
+	/* RECORD_GRANT */
+	int64_t		grant_id;
+	IdgenGrant	grant;
+	int64_t		request;
+	int64_t		clock;
+	int32_t		checked;		/* its number at the checker */
+	bool		is_fresh;
+	bool		is_external;
+} Record;
+
+/* One of the last grants of a worker. */
+typedef struct GrantRow
+{
+	int64_t		id;
+	int64_t		incarnation;
+	int64_t		request;
+	IdgenGrant	grant;
+	int32_t		checked;
+} GrantRow;
+
+/* Grants of a worker looked through for a request. */
+#define HISTORY 16
+
+typedef struct MarkRow
+{
+	bool		is_used;
+	int64_t		high_water;
+	int64_t		incarnation;
+	bool		is_external;
+	int			history_count;	/* ever */
+	GrantRow	history[HISTORY];
+} MarkRow;
+
+typedef struct IncarnationRow
+{
+	int64_t		id;
+	int32_t		worker;
+	bool		is_active;
+	bool		is_external;
+} IncarnationRow;
+
+typedef struct Tables
+{
+	Custody		custody;
+	int64_t		floor;
+	int64_t		last_clock;
+	bool		ever_granted;
+	int64_t		mark_count;		/* what the marks should add up to */
+	int64_t		mark_sum;
+	MarkRow    *marks;
+	int64_t		worker_count;
+	IncarnationRow *incarnations;	/* ascending by id */
+	int			incarnation_count;
+	int			incarnation_max;
+} Tables;
+
+typedef struct Log
+{
+	Record	   *records;
+	int64_t		count;
+	int64_t		max;
+} Log;
+
+extern void tables_create(Tables *tables, int64_t worker_count);
+extern void tables_free(Tables *tables);
+extern void tables_copy(Tables *tables, const Tables *from);
+extern void tables_apply(Tables *tables, const Record *record);
+extern bool tables_sums_hold(const Tables *tables);
+extern int64_t tables_highest_mark(const Tables *tables);
+extern IncarnationRow *tables_incarnation(const Tables *tables, int64_t id);
+extern const GrantRow *tables_last_grant(const Tables *tables, int32_t worker);
+extern bool tables_recorded(const Tables *tables, int32_t worker,
+							int64_t incarnation, int64_t request);
+
+extern void log_append(Log *log, const Record *record);
+extern void log_copy(Log *log, const Log *from, int64_t count);
+
+#endif							/* IDGEN_SIM_TABLES_H */
