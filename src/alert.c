@@ -56,9 +56,7 @@ check_workers(const IdgenNamespace *ns, const IdgenMarks *marks, int64 now,
 
 	for (int i = 0; i < marks->count; i++)
 		if (marks->marks[i].high_water > now &&
-			marks->marks[i].worker >= range->first &&
-			marks->marks[i].worker <= range->last &&
-			marks->marks[i].worker % range->modulus == range->remainder)
+			idgen_worker_in_range(range, marks->marks[i].worker))
 			reserved++;
 	if (begins(stats, IDGEN_ALERT_WORKERS, workers >= WORKERS_FEW &&
 			   workers - reserved < (workers + WORKERS_FREE_ONE_IN - 1) /

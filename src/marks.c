@@ -147,8 +147,7 @@ idgen_marks_earliest(const IdgenMarks *marks, const IdgenWorkerRange *range,
 	{
 		const IdgenMark *mark = &marks->marks[i];
 
-		if (mark->worker < range->first || mark->worker > range->last ||
-			mark->worker % range->modulus != range->remainder ||
+		if (!idgen_worker_in_range(range, mark->worker) ||
 			contains(excluded, excluded_count, mark->worker))
 			continue;
 		if (earliest == NULL || mark->high_water < earliest->high_water)
@@ -160,11 +159,13 @@ idgen_marks_earliest(const IdgenMarks *marks, const IdgenWorkerRange *range,
 }
 
 /*
- * Count the workers reserved past "now" for external incarnations, all and a
- * role's; also for those that have ended, until their grants end.
+ * Count the workers of a range that are reserved past "now" for external
+ * incarnations, all and a role's; also for those that have ended, until their
+ * grants end.  Those of the half that a parent uses take nothing from ours.
  */
 void
-idgen_marks_count_external(const IdgenMarks *marks, int64 now, const char *role,
+idgen_marks_count_external(const IdgenMarks *marks, const IdgenWorkerRange *range,
+						   int64 now, const char *role,
 						   int64 *all, int64 *of_role)
 {
 	*all = 0;
@@ -173,7 +174,8 @@ idgen_marks_count_external(const IdgenMarks *marks, int64 now, const char *role,
 	{
 		const IdgenMark *mark = &marks->marks[i];
 
-		if (!mark->external || mark->high_water <= now)
+		if (!mark->external || mark->high_water <= now ||
+			!idgen_worker_in_range(range, mark->worker))
 			continue;
 		(*all)++;
 		if (strcmp(mark->role, role) == 0)

@@ -54,9 +54,10 @@ extern bool idgen_marks_earliest(const IdgenMarks *marks,
 								 const IdgenWorkerRange *range,
 								 const int64 *excluded, size_t excluded_count,
 								 int32 *worker);
-extern void idgen_marks_count_external(const IdgenMarks *marks, int64 now,
-									   const char *role, int64 *all,
-									   int64 *of_role);
+extern void idgen_marks_count_external(const IdgenMarks *marks,
+									   const IdgenWorkerRange *range,
+									   int64 now, const char *role,
+									   int64 *all, int64 *of_role);
 extern int64 idgen_marks_highest(const IdgenMarks *marks);
 extern bool idgen_marks_next(const char **name, int32 *worker);
 

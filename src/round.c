@@ -662,7 +662,7 @@ external_worker_left(const IdgenRound *round, const IdgenJob *job,
 	int64		all;
 	int64		of_role;
 
-	idgen_marks_count_external(job->marks, job->now, role, &all, &of_role);
+	idgen_marks_count_external(job->marks, &range, job->now, role, &all, &of_role);
 	for (int i = 0; i < round->item_count; i++)
 	{
 		const IdgenItem *item = &round->items[i];

@@ -143,6 +143,14 @@ first_of_class(const IdgenWorkerRange *range, int64_t from)
 	return from + gap;
 }
 
+/* May an authority of this range use a worker? */
+bool
+idgen_worker_in_range(const IdgenWorkerRange *range, int64_t worker)
+{
+	return worker >= range->first && worker <= range->last &&
+		worker % range->modulus == range->remainder;
+}
+
 /* How many workers the range offers; 0 if its half is empty. */
 int64_t
 idgen_worker_range_size(const IdgenWorkerRange *range)
@@ -169,8 +177,7 @@ idgen_worker_choose(const IdgenWorkerRange *range, const int64_t *busy,
 	int64_t		rank;
 
 	for (size_t i = 0; i < busy_count; i++)
-		if (busy[i] >= first && busy[i] <= range->last &&
-			busy[i] % range->modulus == range->remainder)
+		if (idgen_worker_in_range(range, busy[i]))
 			free_count--;
 	if (free_count <= 0)
 		return -1;
@@ -179,8 +186,7 @@ idgen_worker_choose(const IdgenWorkerRange *range, const int64_t *busy,
 	rank = (int64_t) (random % (uint64_t) free_count);
 	for (size_t i = 0; i < busy_count; i++)
 	{
-		if (busy[i] < first || busy[i] > range->last ||
-			busy[i] % range->modulus != range->remainder)
+		if (!idgen_worker_in_range(range, busy[i]))
 			continue;
 		if ((busy[i] - first) / range->modulus > rank)
 			break;

@@ -132,6 +132,8 @@ extern int64_t idgen_grant_due_at(int64_t granted_end, int64_t length,
 extern int64_t idgen_fence_floor(const IdgenFenceFacts *facts,
 								 int64_t tick_count);
 
+extern bool idgen_worker_in_range(const IdgenWorkerRange *range,
+								  int64_t worker);
 extern int64_t idgen_worker_range_size(const IdgenWorkerRange *range);
 extern int64_t idgen_worker_choose(const IdgenWorkerRange *range,
 								   const int64_t *busy, size_t busy_count,

@@ -214,7 +214,7 @@ sub primary_lives
 	in_order($new->stop, "$name: new server", '');
 	foreach my $stats ($run->stop, $new_run->stop)
 	{
-		ok($stats->{exit} == 0 && $stats->{ids} > 1000, "$name: external generators issue $stats->{ids} IDs") or diag($stats->{errors});
+		ok($stats->{exit} == 0 && $stats->{ids} > 1000, "$name: external generators issue $stats->{ids} IDs") or diag(explain($stats));
 	}
 	is(classes_of($primary, 'split'), 0, "$name: the old one has kept to the even workers");
 	is(classes_of($standby, 'split'), 1, "$name: and the new one to the odd ones");

@@ -505,11 +505,11 @@ mutant 'a busy worker is chosen' grant.c \
 mutant 'all free workers after a busy one shift too little' grant.c \
 	's/^\t\trank++;/\t\tbreak;/'
 mutant 'busy workers of the other half count' grant.c \
-	's/^\t\t\tbusy\[i\] % range->modulus == range->remainder)/\t\t\tbusy[i] >= 0)/'
+	's/worker % range->modulus == range->remainder;/worker >= 0;/'
 mutant 'busy workers above the range count' grant.c \
-	's/busy\[i\] >= first && busy\[i\] <= range->last &&/busy[i] >= first \&\&/'
+	's/return worker >= range->first && worker <= range->last &&/return worker >= range->first \&\&/'
 mutant 'busy workers below the range count' grant.c \
-	's/busy\[i\] >= first && busy\[i\] <= range->last &&/busy[i] <= range->last \&\&/'
+	's/return worker >= range->first && worker <= range->last &&/return worker <= range->last \&\&/'
 mutant 'all busy is not noticed' grant.c \
 	's/if (free_count <= 0)/if (free_count < 0)/'
 mutant 'the first free worker is never chosen' grant.c \
