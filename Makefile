@@ -19,7 +19,7 @@ REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(sort $(wildcard sql/*.sq
 REGRESS_OPTS = --load-extension=idgen
 EXTRA_CLEAN = tmp_check results regression.diffs regression.out test/unit/build
 
-harness_targets := help unit regress isolation pgtap tap test quick drills demo bench
+harness_targets := help unit regress isolation pgtap tap instructions test quick drills demo bench
 
 # IDGEN_BREAK=<name> takes one safety rule out (test/break.sh), to see that the rule's test
 # notices. Such a build must never reach a real server: only the harness honours it, in its own
@@ -77,6 +77,7 @@ help:
 	@echo 'make pgtap       behaviour by namespace and role'
 	@echo 'make isolation   two sessions interleaved'
 	@echo 'make tap         real clusters: crash, restart, concurrency'
+	@echo 'make instructions  has issuing become slower? counted, not timed'
 	@echo 'make drills      the long ones (QUICK=1, SEED=..., N=...)'
 	@echo 'make bench       measurements'
 	@echo 'make clean       remove what was built'
@@ -84,14 +85,14 @@ help:
 	@echo 'TESTS="name ..." runs only these tests of a stage; KEEP=1 keeps the scratch directory.'
 	@echo 'IDGEN_BREAK=name runs the tests on a build with that safety rule taken out.'
 
-unit regress isolation pgtap tap drills bench:
+unit regress isolation pgtap tap instructions drills bench:
 	@$(in_sandbox) test/run.sh $@
 
 quick:
 	@$(in_sandbox) test/run.sh unit regress
 
 test:
-	@$(in_sandbox) test/run.sh unit build regress pgtap isolation tap
+	@$(in_sandbox) test/run.sh unit build regress pgtap isolation tap instructions
 
 demo:
 	@$(in_sandbox) test/demo.sh

@@ -36,5 +36,7 @@ case $1 in
 		take src/round.c 'Max(high_water, job->marks->floor)' 'high_water' ;;
 	token)					# DESIGN 10; fails test/t/101_retry.pl
 		take src/round.c 'return difference == 0 &&' 'return' ;;
+	fast-path)				# no safety rule, but what "make instructions" watches
+		take src/generator.c 'if (unlikely(ns->ref_count == 0))' 'if (true)' ;;
 	*) die "no safety rule named $1, see test/break.sh" ;;
 esac

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs stages of the test suite and adds up what they found.
 #
-#   test/run.sh STAGE...      unit build regress pgtap isolation tap drills bench
+#   test/run.sh STAGE...      unit build regress pgtap isolation tap instructions drills bench
 #
 # Stops at the first stage that fails. A stage in which nothing ran has failed. The last line is
 # "N passed, N failed": test cases of the unit, pgTAP and TAP files, files of the others.
@@ -269,6 +269,22 @@ run_tap()
 
 stage_tap() { run_tap test/t "${IDGEN_JOBS:-2}"; }
 stage_drills() { run_tap test/drills "${IDGEN_JOBS:-1}"; }
+
+# ---------------------------------------------------------------------------------------------
+# instructions: has issuing become slower, by a count that no other work on the machine changes?
+
+stage_instructions()
+{
+	local dir=$IDGEN_SCRATCH/instructions out=$IDGEN_SCRATCH/instructions.out status=0
+	# An ordinary build, as users have it: other flags are other code.
+	build || { failed=1; return 1; }
+	test/instructions/run.sh "$bin" "$IDGEN_SCRATCH/pg/source" "$dir" >"$out" 2>&1 || status=1
+	grep -v '^[0-9]* passed, ' "$out" || true
+	read -r passed failed < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$out") || true
+	passed=${passed:-0} failed=${failed:-0}
+	[ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
+	[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+}
 
 # ---------------------------------------------------------------------------------------------
 # bench: scripts that measure on a fresh server, with the flags of an ordinary build

@@ -37,6 +37,7 @@ check()
 	perl -MTest::More -MTAP::Harness -MTime::HiRes -e 1 2>/dev/null || need 'Perl with its core modules' perl
 	perl -MIPC::Run -e 1 2>/dev/null || need 'the Perl module IPC::Run' libipc-run-perl
 	have faketime || need faketime faketime
+	{ have valgrind && [ -f /usr/include/valgrind/callgrind.h ]; } || need 'valgrind with its headers' valgrind
 	if find_postgres; then
 		[ -x "$pg_bindir/postgres" ] || need "a PostgreSQL server in $pg_bindir" postgresql-%v
 		[ -f "$pg_sharedir/extension/pgtap.control" ] || need "pgTAP in $pg_sharedir" postgresql-%v-pgtap
