@@ -51,8 +51,7 @@ issuing_argument(FunctionCallInfo fcinfo, int n)
 	name = (struct varlena *) PG_GETARG_POINTER(n);
 	if (unlikely(VARATT_IS_COMPRESSED(name) || VARATT_IS_EXTERNAL(name)))
 		name = PG_DETOAST_DATUM_PACKED(PointerGetDatum(name));
-	if (likely(last != NULL && idgen_namespace_current(last) &&
-			   idgen_namespace_may_issue(last) &&
+	if (likely(last != NULL && idgen_namespace_open(last) &&
 			   idgen_namespace_is(last, VARDATA_ANY(name),
 								  VARSIZE_ANY_EXHDR(name))))
 		return last;

@@ -157,6 +157,7 @@ static void
 look_again(IdgenNamespace *ns)
 {
 	ns->version = 0;
+	ns->open_version = 0;
 	ns->pool_version = 0;
 }
 
@@ -556,6 +557,7 @@ check_may_issue(IdgenNamespace *ns)
 
 	idgen_namespace_require_committed(ns);
 	idgen_namespace_require_issue(ns);
+	ns->open_version = ns->version;
 }
 
 /*
