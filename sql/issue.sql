@@ -251,3 +251,19 @@ SET idgen.wait_timeout = 0;
 SELECT idgen_next('issue') > 0 AS one;
 SELECT count(*) FROM idgen_next_batch(100, 'issue');
 RESET idgen.wait_timeout;
+
+-- An expression that is evaluated again with another name uses the other namespace.
+DO $$
+DECLARE
+    name text;
+    id bigint;
+BEGIN
+    FOR i IN 1..4 LOOP
+        name := CASE i % 2 WHEN 0 THEN 'default' ELSE 'issue other' END;
+        id := idgen_next(name);
+        IF abs(extract(epoch FROM clock_timestamp() - idgen_timestamp(id, name))) > 600 THEN
+            RAISE EXCEPTION '% is not an ID of %', id, name;
+        END IF;
+    END LOOP;
+END
+$$;

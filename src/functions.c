@@ -7,6 +7,7 @@
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "funcapi.h"
+#include "nodes/primnodes.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
@@ -62,6 +63,43 @@ issuing_argument(FunctionCallInfo fcinfo, int n)
 	return last;
 }
 
+/* Is the first argument a constant of the expression, as a default is? */
+static bool
+first_is_constant(FunctionCallInfo fcinfo)
+{
+	Node	   *expr = fcinfo->flinfo->fn_expr;
+
+	return expr != NULL && IsA(expr, FuncExpr) &&
+		IsA(linitial(castNode(FuncExpr, expr)->args), Const);
+}
+
+static pg_noinline IdgenNamespace *
+find_only_argument(FunctionCallInfo fcinfo)
+{
+	IdgenNamespace *ns = issuing_argument(fcinfo, 0);
+
+	if (first_is_constant(fcinfo))
+		fcinfo->flinfo->fn_extra = ns;
+	return ns;
+}
+
+/*
+ * The namespace named by the only argument, to issue from.
+ *
+ * A constant is not looked at again as long as the namespace is fit to issue
+ * from: entries live as long as the process.  A parameter is, since an
+ * expression of PL/pgSQL is evaluated again and again with other values.
+ */
+static inline IdgenNamespace *
+only_argument(FunctionCallInfo fcinfo)
+{
+	IdgenNamespace *ns = fcinfo->flinfo->fn_extra;
+
+	if (likely(ns != NULL && idgen_namespace_open(ns)))
+		return ns;
+	return find_only_argument(fcinfo);
+}
+
 /* --------------------------------------------------------------------
  * Issuing
  * -------------------------------------------------------------------- */
@@ -70,7 +108,7 @@ PG_FUNCTION_INFO_V1(idgen_next);
 Datum
 idgen_next(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT64(idgen_generator_next(issuing_argument(fcinfo, 0)));
+	PG_RETURN_INT64(idgen_generator_next(only_argument(fcinfo)));
 }
 
 /* What a running idgen_next_batch() has still to return. */
@@ -160,7 +198,7 @@ PG_FUNCTION_INFO_V1(idgen_next_json);
 Datum
 idgen_next_json(PG_FUNCTION_ARGS)
 {
-	IdgenNamespace *ns = issuing_argument(fcinfo, 0);
+	IdgenNamespace *ns = only_argument(fcinfo);
 	char		digits[MAXINT8LEN + 1];
 	JsonbParseState *state = NULL;
 
