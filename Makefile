@@ -79,7 +79,7 @@ help:
 	@echo 'make tap         real clusters: crash, restart, concurrency'
 	@echo 'make instructions  has issuing become slower? counted, not timed'
 	@echo 'make drills      the long ones (QUICK=1, SEED=..., N=...)'
-	@echo 'make bench       measurements'
+	@echo 'make bench       measurements (QUICK=1 for a glance, TESTS="issue inserts ..." for parts, SOAK=1)'
 	@echo 'make clean       remove what was built'
 	@echo
 	@echo 'TESTS="name ..." runs only these tests of a stage; KEEP=1 keeps the scratch directory.'

@@ -302,19 +302,15 @@ build_bench_modules()
 	done
 }
 
-# The parts of a full run in their order; load.sh runs only where it is asked for.
-bench_parts=(issue sessions latency inserts bulk soak costs)
-
+# The parts of a full run in their order. load.sh runs only where it is asked for.
 select_bench()
 {
-	local part
-	if [ -n "${TESTS:-}" ]; then
-		select_tests test/bench/*.pl test/bench/load.sh | grep -v '/report\.pl$' || true
-		return
-	fi
-	for part in "${bench_parts[@]}"; do
-		echo "test/bench/$part.pl"
+	local part files=()
+	for part in issue sessions latency soak inserts bulk costs; do
+		files+=("test/bench/$part.pl")
 	done
+	[ -z "${TESTS:-}" ] || files+=(test/bench/load.sh)
+	select_tests "${files[@]}"
 }
 
 # What the sandbox takes back to the caller's tree: the results of a full run, or of a part.

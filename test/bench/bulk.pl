@@ -10,7 +10,7 @@ use lib $FindBin::Bin;
 use Bench;
 
 my $rows = quick() ? 100_000 : 1_000_000;
-my $rounds = quick() ? 2 : 5;
+my $rounds = quick() ? 1 : 4;
 
 # table => [type, default, key]
 my %tables = (

@@ -1,6 +1,6 @@
 # What the authority costs, and how that grows: with cursors in use, each in a namespace of its own; with
-# external generators, each with a connection and a grant of one second at a time; and for both beside a
-# transaction that stays open. test/bench/load.sh looks longer at 500 generators.
+# external generators, each with a connection and a grant of one second at a time; and for these beside a
+# transaction that stays open. test/bench/load.sh looks longer at 500 of them, beside inserts.
 #
 # "CPU" is the worker's share of one processor. WAL and rows are those of the whole server, in which
 # nothing else happens. Latency is from the wish of a generator for a grant to its answer.
@@ -13,10 +13,10 @@ use lib $FindBin::Bin;
 use Bench;
 use Time::HiRes qw(sleep);
 
-my @levels = quick() ? (1, 100, 1000) : (1, 10, 100, 1000);
-my $seconds = quick() ? 4 : 10;
-my $ageing = quick() ? 5 : 45;
-my $settle = quick() ? 4 : 6;
+my @levels = quick() ? (1, 100) : (1, 10, 100, 1000);
+my $seconds = quick() ? 3 : 8;
+my $ageing = quick() ? 3 : 30;
+my $settle = quick() ? 2 : 5;
 my @rows;
 
 # What happens in so many seconds: worker CPU in %, and WAL bytes, grants, transactions a second.

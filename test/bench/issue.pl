@@ -29,7 +29,6 @@ my @extensions = (
 	[ 'ulid', 'gen_ulid()' ],
 	[ 'pg_idkit', 'idkit_uuidv7_generate()' ],
 	[ 'pg_hashids', 'id_encode(1)' ],
-	[ 'uuid-ossp', 'uuid_generate_v1()' ],
 );
 my @sets = (
 	[ 'numbers, a row', "bench_series($batch)", 'numbers, a row' ],

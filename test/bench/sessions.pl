@@ -6,8 +6,8 @@ use FindBin;
 use lib $FindBin::Bin;
 use Bench;
 
-my $seconds = quick() ? 1 : 5;
-my $rounds = quick() ? 1 : 5;
+my $seconds = quick() ? 1 : 4;
+my $rounds = quick() ? 1 : 4;
 my $clients = 128;
 my $batch = 10_000;
 

@@ -15,13 +15,15 @@ use lib $FindBin::Bin;
 use Bench;
 use Time::HiRes qw(sleep time);
 
-my $seconds = $ENV{SOAK} ? 600 : quick() ? 12 : 30;
+my $seconds = $ENV{SOAK} ? 600 : quick() ? 10 : 30;
 my $clients = 4;
 my $pace = 0.02;
 my $terminate_every = quick() ? 2 : 3;
 my $kill_every = $ENV{SOAK} ? 60 : $seconds / 2;
 
 ask('CREATE SEQUENCE IF NOT EXISTS soak_sequence');
+# What a crash has to recover is this load alone.
+ask('CHECKPOINT');
 my $until = time + $seconds;
 
 # A client: counts of calls due, served, and answered with an error other than the end of the session.
