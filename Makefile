@@ -17,9 +17,9 @@ PG_CPPFLAGS = -Isrc
 # Every file in sql/ that is not an install script is a regression test; each stands alone.
 REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(sort $(wildcard sql/*.sql))))
 REGRESS_OPTS = --load-extension=idgen
-EXTRA_CLEAN = tmp_check results regression.diffs regression.out test/unit/build
+EXTRA_CLEAN = tmp_check results regression.diffs regression.out test/unit/build test/fuzz/build
 
-harness_targets := help unit regress isolation pgtap tap instructions test quick drills demo bench
+harness_targets := help unit model regress isolation pgtap tap instructions test quick drills counterparts demo bench fuzz
 
 # IDGEN_BREAK=<name> takes one safety rule out (test/break.sh), to see that the rule's test
 # notices. Such a build must never reach a real server: only the harness honours it, in its own
@@ -70,29 +70,46 @@ help:
 	@echo 'make install     install it there'
 	@echo 'make installcheck  run the SQL tests against a running server that preloads idgen'
 	@echo 'make demo        see IDs come out of a throw-away server (KEEP=1 leaves it running)'
-	@echo 'make test        everything below but the drills, and a build with warnings as errors'
+	@echo 'make test        everything below but drills, fuzz and bench, and a build with warnings as errors'
 	@echo 'make quick       the edit loop: unit and regress'
-	@echo 'make unit        the core alone, under address and undefined-behaviour sanitizers'
+	@echo 'make unit        the core alone, with its fuzz corpora, under address and undefined-behaviour sanitizers'
+	@echo 'make model       every state of a model of the grant protocol, by spin'
 	@echo 'make regress     SQL surface and error texts'
 	@echo 'make pgtap       behaviour by namespace and role'
 	@echo 'make isolation   two sessions interleaved'
 	@echo 'make tap         real clusters: crash, restart, concurrency'
 	@echo 'make instructions  has issuing become slower? counted, not timed'
-	@echo 'make drills      the long ones (QUICK=1, SEED=..., N=...)'
+	@echo 'make drills      the long ones (QUICK=1, SEED=..., N=...), and counterparts'
+	@echo 'make counterparts  each safety rule taken out in turn: its test has to fail'
+	@echo 'make fuzz        more inputs for the core than those that make unit replays (FUZZ_SECONDS=60, SEED=...)'
 	@echo 'make bench       measurements (QUICK=1 for a glance, TESTS="issue inserts ..." for parts, SOAK=1)'
 	@echo 'make clean       remove what was built'
 	@echo
 	@echo 'TESTS="name ..." runs only these tests of a stage; KEEP=1 keeps the scratch directory.'
 	@echo 'IDGEN_BREAK=name runs the tests on a build with that safety rule taken out.'
 
-unit regress isolation pgtap tap instructions drills bench:
+unit regress isolation pgtap tap counterparts bench:
 	@$(in_sandbox) test/run.sh $@
+
+# Each of these needs what no other stage does.
+instructions:
+	@test/setup.sh instructions && exec test/sandbox.sh test/run.sh instructions
+
+model:
+	@test/setup.sh model && exec test/sandbox.sh test/run.sh model
+
+fuzz:
+	@test/setup.sh fuzz && exec test/sandbox.sh test/run.sh fuzz
 
 quick:
 	@$(in_sandbox) test/run.sh unit regress
 
 test:
-	@$(in_sandbox) test/run.sh unit build regress pgtap isolation tap instructions
+	@test/setup.sh model instructions && exec test/sandbox.sh test/run.sh unit model build regress pgtap isolation tap instructions
+
+# Tests are named for one stage: with TESTS there are only the drills.
+drills:
+	@$(in_sandbox) test/run.sh drills $(if $(TESTS)$(IDGEN_BREAK),,counterparts)
 
 demo:
 	@$(in_sandbox) test/demo.sh

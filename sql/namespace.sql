@@ -136,7 +136,7 @@ SELECT idgen_create_namespace('ns one worker', first_worker => 7, last_worker =>
 SELECT DISTINCT worker FROM idgen_next_batch(5000, 'ns one worker') id, idgen_decode(id, 'ns one worker');
 
 --
--- Policy. What is not built yet is 0A000; what never will be is 22023.
+-- Policy.
 --
 SELECT * FROM pg_temp.try('durability => ''local''', 'durability => ''quorum''', 'durability => ''Local''',
     'durability => ''''', 'durability => ''async''',

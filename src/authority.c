@@ -40,7 +40,6 @@
 #include "settings.h"
 #include "shmem.h"
 #include "stats.h"
-#include "step.h"
 #include "tables.h"
 
 /* Longest sleep while any cursor is kept: bounds how long a lock on the
@@ -235,7 +234,13 @@ answer_request(IdgenRound *round, int request, IdgenJob *job)
 
 	memset(&answer, 0, sizeof(answer));
 	answer.failure = job->failure;
-	if (idgen_round_grants_to(taken) && job->ns != NULL)
+	if (idgen_round_grants_to(taken) && job->changed)
+	{
+		/* nothing was decided: it is to be asked for under the new uuid */
+		idgen_failure_set(&answer.failure, IDGEN_FAILURE_AGAIN, NULL, NULL);
+		idgen_mailbox_answer(taken, &answer);
+	}
+	else if (idgen_round_grants_to(taken) && job->ns != NULL)
 	{
 		answer = round->answers[request];
 		if (answer.failure.kind == IDGEN_FAILURE_AGAIN)
@@ -402,7 +407,6 @@ turn(void)
 		note_due(&round);
 		if (round.clock.verdict == IDGEN_CLOCK_RIGHT)
 			idgen_retention_step();
-		idgen_step_save();
 	}
 	return again ? Min(OPERATION_RETRY_MS, next_round_ms(&round)) :
 		next_round_ms(&round);

@@ -130,6 +130,7 @@ idgen_fence_take_over(const IdgenNamespace *ns)
 	row.identity = here;
 	idgen_namespace_rows_write_identity(ns->name, &row);
 	idgen_namespace_rows_reset_sums(ns->name);
+	idgen_stats_set_copied(idgen_stats_get(MyDatabaseId, ns->name), false);
 }
 
 /* Fence a namespace, and take it over. */
@@ -163,6 +164,28 @@ promotion_policy(const IdgenNamespace *ns)
 }
 
 /*
+ * Before a server begins at once on the half of its grandparent: move the floor
+ * past all that the grandparent can have granted before the parent began.  That
+ * time has passed by the reading that judged the parent old, so this delays
+ * nothing; but the next reading may be an earlier one.
+ */
+static void
+pass_grandparent(const IdgenNamespace *ns)
+{
+	const IdgenLayout *layout = &ns->row.layout;
+	IdgenFenceFacts facts = {
+		.now = idgen_layout_tick_at(layout, idgen_namespace_rows_recorded_ms(ns->name)),
+		.horizon = idgen_layout_ticks_ceil(layout, layout->horizon_ms),
+		.clock_error = idgen_layout_ticks_ceil(layout,
+											   Max(idgen_max_clock_error_ms, 1))
+	};
+
+	idgen_namespace_rows_raise_floor(ns->name,
+							 idgen_fence_floor(&facts,
+											   idgen_layout_tick_count(layout)));
+}
+
+/*
  * The timeline has changed: a promotion or a point-in-time recovery.  That the
  * parent began long ago is known if it has no ancestors, or if the identity was
  * recorded on it long enough ago.
@@ -185,6 +208,8 @@ change_timeline(const IdgenNamespace *ns, IdgenFailure *failure)
 	switch (idgen_promotion_judge(&facts))
 	{
 		case IDGEN_PROMOTION_AT_ONCE:
+			if (facts.policy == IDGEN_PROMOTION_SPLIT && parent_has_ancestors)
+				pass_grandparent(ns);
 			idgen_grant_rows_end_all(ns->name);
 			idgen_fence_take_over(ns);
 			return IDGEN_CUSTODY_CHANGED;
@@ -199,6 +224,16 @@ change_timeline(const IdgenNamespace *ns, IdgenFailure *failure)
 	return IDGEN_CUSTODY_REFUSED;
 }
 
+/* A copy whose original may live: what the setting says. */
+static IdgenCustody
+judge_copy(const IdgenNamespace *ns, const char *detail, IdgenFailure *failure)
+{
+	if (idgen_on_copied_authority == IDGEN_ON_COPIED_FENCE)
+		return fence_and_take_over(ns);
+	idgen_failure_set(failure, IDGEN_FAILURE_COPIED, detail, NULL);
+	return IDGEN_CUSTODY_REFUSED;
+}
+
 /*
  * Compare this server and database with what is recorded, before the first
  * grant of the worker's life (S9, DESIGN 8).
@@ -209,6 +244,9 @@ idgen_fence_verify(const IdgenNamespace *ns, IdgenFailure *failure)
 	IdgenIdentity here;
 	IdgenIdentityVerdict verdict;
 
+	if (!ns->has_identity)
+		return judge_copy(ns, "Its identity is missing, as after a restore of its marks.",
+						  failure);
 	idgen_identity_read(&here);
 	verdict = idgen_identity_compare(&ns->authority.identity, &here);
 	switch (verdict)
@@ -231,9 +269,5 @@ idgen_fence_verify(const IdgenNamespace *ns, IdgenFailure *failure)
 		idgen_fence_take_over(ns);
 		return IDGEN_CUSTODY_CHANGED;
 	}
-	if (idgen_on_copied_authority == IDGEN_ON_COPIED_FENCE)
-		return fence_and_take_over(ns);
-	idgen_failure_set(failure, IDGEN_FAILURE_COPIED, verdict_detail(verdict),
-					  NULL);
-	return IDGEN_CUSTODY_REFUSED;
+	return judge_copy(ns, verdict_detail(verdict), failure);
 }

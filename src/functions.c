@@ -384,25 +384,30 @@ idgen_decode(PG_FUNCTION_ARGS)
 	return decode(fcinfo, ns, PG_GETARG_INT64(0));
 }
 
-/* Decimal digits and nothing else; scanint8 would take blanks and signs. */
+/* The number that a text stands for, or an error. */
 static int64
 parse_digits(const char *string, const IdgenNamespace *ns)
 {
-	int64		value = 0;
+	int64_t		value = 0;
 
-	if (string[0] == '\0' || string[strspn(string, "0123456789")] != '\0')
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("invalid ID of namespace \"%s\": \"%s\"", ns->name, string),
-				 errhint("An ID is written in decimal digits only.")));
-	for (const char *at = string; *at; at++)
-		if (pg_mul_s64_overflow(value, 10, &value) ||
-			pg_add_s64_overflow(value, *at - '0', &value))
+	switch (idgen_layout_parse(string, strlen(string), &value))
+	{
+		case IDGEN_TEXT_OK:
+			break;
+		case IDGEN_TEXT_NOT_DIGITS:
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+					 errmsg("invalid ID of namespace \"%s\": \"%s\"", ns->name, string),
+					 errhint("An ID is written in decimal digits only.")));
+			break;
+		case IDGEN_TEXT_TOO_WIDE:
 			ereport(ERROR,
 					(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 					 errmsg("ID \"%s\" of namespace \"%s\" is out of range",
 							string, ns->name),
 					 errdetail("IDs have at most 63 bits.")));
+			break;
+	}
 	return value;
 }
 

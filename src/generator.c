@@ -533,7 +533,8 @@ check_may_issue(IdgenNamespace *ns)
 	else if (!ns->row.issuing)
 		idgen_failure_set(&failure, IDGEN_FAILURE_RETIRED,
 						  "It was created for decoding only.", NULL);
-	else if (!ns->has_identity)
+	else if (!ns->has_identity &&
+			 idgen_on_copied_authority != IDGEN_ON_COPIED_FENCE)
 		idgen_failure_set(&failure, IDGEN_FAILURE_COPIED,
 						  "Its identity is missing, as after a restore of its marks.",
 						  NULL);

@@ -11,6 +11,7 @@
 #include "namespace.h"
 
 #include "access/xact.h"
+#include "common/hashfn.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -84,6 +85,22 @@ forget_session(IdgenNamespace *ns)
 }
 
 /*
+ * What a namespace without an identity goes by in requests, until it is taken
+ * over: every process makes the same of its name.
+ */
+static void
+stand_in_uuid(const char *name, pg_uuid_t *uuid)
+{
+	uint64		halves[2];
+
+	for (int i = 0; i < 2; i++)
+		halves[i] = hash_bytes_extended((const unsigned char *) name,
+										(int) strlen(name), (uint64) i + 1);
+	StaticAssertStmt(sizeof(halves) == UUID_LEN, "two halves make a uuid");
+	memcpy(uuid->data, halves, UUID_LEN);
+}
+
+/*
  * Read an entry anew from the tables.  False if the namespace is gone; then
  * the entry stays out of date.
  */
@@ -106,7 +123,12 @@ idgen_namespace_refresh(IdgenNamespace *ns)
 		forget_session(ns);
 	ns->has_identity = has_identity;
 	ns->format_changed = false;
-	if (has_identity)
+	if (!has_identity)
+	{
+		memset(&ns->authority, 0, sizeof(ns->authority));
+		stand_in_uuid(ns->name, &ns->authority.uuid);
+	}
+	else
 	{
 		char		format[IDGEN_FORMAT_MAX];
 

@@ -466,12 +466,12 @@ idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid)
 
 /*
  * A step back of the clock was accepted: no cursor of this server goes on, so
- * that those after it begin with the new time.
+ * that those after it begin with the new time.  Caller holds the directory lock
+ * exclusively.
  */
 void
 idgen_pool_kill_everywhere(void)
 {
-	idgen_lock_directory(LW_EXCLUSIVE);
 	for (int i = 0; i < idgen_shared->slot_count; i++)
 	{
 		if (idgen_shared->infos[i].state == IDGEN_SLOT_RESERVED)
@@ -479,7 +479,6 @@ idgen_pool_kill_everywhere(void)
 		if (idgen_shared->infos[i].state == IDGEN_SLOT_ACTIVE)
 			kill_locked(i);
 	}
-	idgen_unlock_directory();
 	directory_changed();
 }
 

@@ -46,6 +46,7 @@ typedef struct IdgenHeld
 } IdgenHeld;
 
 static List *held = NIL;		/* in TopMemoryContext */
+static bool counts_wrong = false;	/* those that are shown */
 
 /* --------------------------------------------------------------------
  * Publishing
@@ -172,6 +173,18 @@ let_go(const IdgenHeld *entry)
 		idgen_pool_unreserve(entry->grant.slot, entry->grant.tenure);
 }
 
+/* Show all counts anew. */
+static void
+mend_counts(void)
+{
+	ListCell   *cell;
+
+	idgen_stats_begin_worker();
+	foreach(cell, held)
+		show_count(((IdgenHeld *) lfirst(cell))->namespace_name);
+	counts_wrong = false;
+}
+
 /* Publish what has been confirmed, drop what is over. */
 void
 idgen_publication_step(void)
@@ -179,6 +192,8 @@ idgen_publication_step(void)
 	ListCell   *cell;
 	XLogRecPtr	confirmed;
 
+	if (counts_wrong)
+		mend_counts();
 	if (held == NIL)
 		return;
 	confirmed = idgen_quorum_confirmed();
@@ -200,7 +215,10 @@ idgen_publication_step(void)
 	}
 }
 
-/* All reservations were given back: no cursor comes to life. */
+/*
+ * All reservations were given back: no cursor comes to life.  While an error is
+ * handled, so nothing here raises another.
+ */
 void
 idgen_publication_forget_first(void)
 {
@@ -214,6 +232,7 @@ idgen_publication_forget_first(void)
 			continue;
 		held = foreach_delete_current(held, cell);
 		pfree(entry);
+		counts_wrong = true;
 	}
 }
 

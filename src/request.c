@@ -22,6 +22,7 @@
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/guc.h"
+#include "utils/inval.h"
 
 #include "clock.h"
 #include "namespace.h"
@@ -69,11 +70,23 @@ begin_owner_request(IdgenMail *mail, IdgenRequestKind kind, const char *name,
 	return ns;
 }
 
-/* Wait for the answer; an error if it is a failure. */
+/*
+ * Wait for the answer; an error if it is a failure.  The first request since a
+ * promotion or an adoption may have made the authority take the namespace over:
+ * then it is asked again, under the uuid the namespace has now.
+ */
 static void
 finish_request(IdgenMail *mail, IdgenAnswer *answer)
 {
 	idgen_mailbox_call(mail, answer);
+	while (answer->failure.kind == IDGEN_FAILURE_AGAIN)
+	{
+		AcceptInvalidationMessages();
+		mail->namespace_uuid =
+			idgen_namespace_get(mail->namespace_name,
+								(int) strlen(mail->namespace_name))->authority.uuid;
+		idgen_mailbox_call(mail, answer);
+	}
 	if (answer->failure.kind == IDGEN_FAILURE_NONE)
 		return;
 	if (mail->namespace_name[0] != '\0')

@@ -245,15 +245,10 @@ open_namespace(const IdgenRound *round, IdgenJob *job)
 
 	if (round->clock.verdict == IDGEN_CLOCK_AHEAD)
 		idgen_step_set_failure(&round->clock, &job->failure);
-
 	else if (ns == NULL)
 		fail(job, IDGEN_FAILURE_UNDEFINED, NULL, NULL, false);
 	else if (ns->row.retired || !ns->row.issuing)
 		fail(job, IDGEN_FAILURE_RETIRED, NULL, NULL, false);
-	else if (!ns->has_identity)
-		fail(job, IDGEN_FAILURE_COPIED,
-			 "Its identity is missing, as after a restore of its marks.", NULL,
-			 false);
 	else if (ns->format_changed)
 		fail(job, IDGEN_FAILURE_UNAVAILABLE, "Its format was changed from outside.",
 			 "Undo the change: IDs of two formats cannot be told apart.", false);
@@ -1149,6 +1144,7 @@ carry_out(IdgenRound *round)
 
 	round->begun_us = idgen_clock_monotonic_us();
 	idgen_step_judge(&round->clock);
+	idgen_step_save();
 	idgen_round_begin(context);
 	open = idgen_tables_open(&failure);
 	if (open)

@@ -297,15 +297,6 @@ log_verdict(const IdgenClockRecord *record)
 				(errmsg("idgen believes the system clock again")));
 }
 
-/* After the lock: what a judgement entails. */
-static void
-follow_up(const IdgenClockRecord *record, const IdgenClockFinding *finding)
-{
-	if (finding->accepted_back)
-		idgen_pool_kill_everywhere();
-	log_verdict(record);
-}
-
 /*
  * Read the clock and judge it.  An error (IG005) if the directory is locked by
  * a stopped process.
@@ -339,13 +330,15 @@ idgen_step_judge(IdgenClockView *view)
 	after = clock->record;
 	if (worth_saving(&before, &after, &finding))
 		clock->version++;
+	if (finding.accepted_back)
+		idgen_pool_kill_everywhere();
 	idgen_unlock_directory();
 
 	view->wall_ms = reading.wall_us / 1000;
 	view->latest_ms = view->verdict == IDGEN_CLOCK_BEHIND ?
 		after.latest_us / 1000 : view->wall_ms;
 	view->step_ms = idgen_step_pending(&after) / 1000;
-	follow_up(&after, &finding);
+	log_verdict(&after);
 }
 
 /* Somebody says that the clock is right as it is. */
@@ -364,8 +357,10 @@ idgen_step_accept(void)
 	idgen_step_confirm(&clock->record, &reading, &finding);
 	clock->version++;
 	after = clock->record;
+	if (finding.accepted_back)
+		idgen_pool_kill_everywhere();
 	idgen_unlock_directory();
-	follow_up(&after, &finding);
+	log_verdict(&after);
 	idgen_step_save();
 }
 

@@ -519,7 +519,8 @@ lock_within_timeout(IdgenTable table, LOCKMODE mode, const char *name)
 
 /*
  * Lock all tables for writing, and see that they are intact.  The locks stay
- * until the transaction ends; they conflict with no other writer.
+ * until the transaction ends; they conflict with no other writer.  What was
+ * waited for may have been a DROP EXTENSION, and then the tables are gone.
  */
 void
 idgen_tables_lock_intact(const char *name)
@@ -532,7 +533,12 @@ idgen_tables_lock_intact(const char *name)
 		bool		intact;
 
 		lock_within_timeout(i, RowExclusiveLock, name);
-		relation = relation_open(found.relids[i], NoLock);
+		relation = try_relation_open(found.relids[i], NoLock);
+		if (relation == NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("cannot change namespace \"%s\": extension \"idgen\" has been dropped",
+							name)));
 		intact = idgen_tables_intact(i, relation, why, sizeof(why));
 		relation_close(relation, NoLock);
 		if (!intact)

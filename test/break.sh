@@ -1,15 +1,30 @@
 #!/usr/bin/env bash
-# Takes one safety rule out of a copy of the sources, to see the rule's test fail. The rules of
-# src/core have test/unit/mutants.sh instead.
+# Takes one safety rule out of a copy of the sources, to see the rule's test fail: the table of
+# rules, what breaks each, and which test notices. test/counterparts.sh goes through it.
 #
 #   test/break.sh NAME DIRECTORY
+#   test/break.sh --list          NAME TEST CHECK of each, with tabs in between
 #
 # An unknown name is an error, and so is a rule that is no longer where this file looks for it.
+# Arithmetic of src/core is test/unit/mutants.sh's; here is what a running server shows.
 set -euo pipefail
 # shellcheck source=test/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-[ $# -eq 2 ] || die 'usage: test/break.sh NAME DIRECTORY'
+[ $# -eq 2 ] || [ "$*" = --list ] || die 'usage: test/break.sh NAME DIRECTORY | --list'
+wanted=$1
+dest=${2:-}
+found=
+
+# rule NAME TEST CHECK: true if this one is to be taken out. TEST is a file of test/t or
+# test/drills; after a colon, the part of it that shows the rule. CHECK is a regular expression:
+# the name of the check that fails.
+rule()
+{
+	[ "$wanted" != --list ] || printf '%s\t%s\t%s\n' "$@"
+	[ "$wanted" = "$1" ] || return 1
+	found=1
+}
 
 # take FILE OLD NEW: OLD, which must stand there once, becomes NEW.
 take()
@@ -18,25 +33,313 @@ take()
 		"$dest/$1" || die "the rule is not to be found once in $1: $2"
 }
 
-dest=$2
-case $1 in
-	tenure-under-lock)			# S5; fails test/t/104_bounds.pl
-		take src/generator.c 'if (pg_atomic_read_u64(&slot->tenure) != ref->tenure)' 'if (false)' ;;
-	spill-upward)				# S11; fails test/t/016_order.pl
-		take src/generator.c 'demand.min_tick = ref->tenure == ns->last_tenure ? 0 :' \
-			'demand.min_tick = true ? 0 :' ;;
-	identity-verified)			# DESIGN 8; fails test/t/130_promotion.pl
-		take src/round.c 'if (!job->marks->verified)' 'if (false)' ;;
-	one-holder)				# DESIGN 8; fails test/t/101_retry.pl
-		take src/round.c 'facts.after_grant = mail->after_grant;' \
-			'facts.after_grant = last.grant_id;' ;;
-	fence-kills-cursors)			# DESIGN 8; fails test/t/107_fence.pl
-		take src/operation.c 'if (aftermath->kill_namespace)' 'if (false)' ;;
-	floor)					# DESIGN 8; fails test/t/107_fence.pl
-		take src/round.c 'Max(high_water, job->marks->floor)' 'high_water' ;;
-	token)					# DESIGN 10; fails test/t/101_retry.pl
-		take src/round.c 'return difference == 0 &&' 'return' ;;
-	fast-path)				# no safety rule, but what "make instructions" watches
-		take src/generator.c 'if (unlikely(ns->ref_count == 0))' 'if (true)' ;;
-	*) die "no safety rule named $1, see test/break.sh" ;;
-esac
+# --- S1, S4: only from a grant, and not before it is durable
+
+if rule grant-end pauses:worker 'nothing was left'; then
+	take src/core/cursor.c 'tick >= cursor->grants[i].end' 'false'
+fi
+# Held up in between for five calls in a thousand, as by the scheduler: the call looks again at once.
+if rule clock-under-lock pauses:clock 'clock was behind'; then
+	take src/generator.c '	demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
+	if (home_first' '	if (home_first'
+	take src/generator.c '	if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
+		return IDGEN_TRY_LOCKED;' '	static int	calls = 0;
+
+	demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
+	if (calls++ % 1000 < 5)
+		pg_usleep(2000);
+	if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
+		return IDGEN_TRY_LOCKED;'
+fi
+# As now() does, which stands still in a transaction.
+if rule clock-of-each-call pauses:backend 'carries its own time'; then
+	take src/generator.c 'demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());' \
+		'demand.now = idgen_layout_tick_at(&ns->row.layout,
+		GetCurrentStatementStartTimestamp() / 1000 + INT64_C(946684800000));'
+fi
+# With a pause, so that a standstill meets it.
+if rule publish-after-commit pauses:worker 'committed grants'; then
+	take src/round.c '	idgen_round_commit(context);
+	strangers_ended |= open;
+	publish(round);' '	publish(round);
+	pg_usleep(20000);
+	idgen_round_commit(context);
+	strangers_ended |= open;'
+fi
+if rule flushed restarts 'none twice'; then
+	take src/authority.c '{"synchronous_commit", "local"}' '{"synchronous_commit", "off"}'
+	take src/round.c '	XLogFlush(XactLastCommitEnd);' ''
+fi
+
+# --- S2, S3: marks
+
+if rule mark response_loss:connections 'overlap'; then
+	take src/round.c '.high_water = Max(high_water, job->marks->floor)' '.high_water = 0'
+fi
+# Whatever stands in front of the last look: the tables changed, the rows are elsewhere, a mark is
+# lower than before.
+if rule mark-as-read boundaries:outside 'is not lowered'; then
+	take src/round.c 'marks->loaded = fingerprint == marks->fingerprint;' 'marks->loaded = true;'
+	take src/round.c 'if (!locked[i])
+			round->jobs' 'if (false)
+			round->jobs'
+	take src/guard.c '		refuse_decrease(trigger);
+' ''
+	take src/statement.c '" WHERE w.ctid = r.t AND w.namespace = r.n AND w.worker = r.w"
+		" AND w.high_water = r.m RETURNING' '" WHERE w.namespace = r.n AND w.worker = r.w RETURNING'
+fi
+if rule sums boundaries:damage 'which are marks'; then
+	take src/grant_rows.c 'idgen_statement_run_for(IDGEN_SQL_SUMS_HOLD, name) == 0 ||
+		!DatumGetBool(idgen_statement_value(0, 1, &isnull))' \
+		'idgen_statement_run_for(IDGEN_SQL_SUMS_HOLD, name) == 0'
+fi
+if rule guards boundaries:damage 'DELETE FROM idgen_.*: 55000'; then
+	take src/guard.c '		refuse(RelationGetRelationName(trigger->tg_relation));
+		keep = false;
+	}
+
+	if (!keep)' '		keep = true;
+	}
+
+	if (!keep)'
+fi
+if rule replicated-rows boundaries:damage 'every row is still there'; then
+	take src/guard.c 'else if (from_replication())
+		keep = false;' 'else if (from_replication())
+		keep = true;'
+fi
+if rule guards-enabled boundaries:damage 'no more is granted'; then
+	take src/tables.c '!guards_intact(relation)' 'false'
+fi
+if rule logged boundaries:damage 'no more is granted'; then
+	take src/tables.c 'relation->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT' 'false'
+fi
+if rule begin-after-dropped boundaries:dropped 'none twice'; then
+	take src/round.c 'if (!bring_marks(job) || !begin_after_dropped(job, ns))' 'if (!bring_marks(job))'
+fi
+
+# --- S5: whose cursor
+
+if rule tenure-under-lock 104_bounds 'another worker'; then
+	take src/generator.c 'if (pg_atomic_read_u64(&slot->tenure) != ref->tenure)' 'if (false)'
+fi
+# With a pause, so that the place is another's by then.
+if rule tenure-at-publication pauses:reuse 'all inside grants'; then
+	take src/pool.c 'if (pg_atomic_read_u64(&slot->tenure) == tenure)' 'if (true)'
+	take src/pool.c 'bool		installed = false;
+
+' 'bool		installed = false;
+
+	pg_usleep(300000);
+'
+fi
+if rule born-empty pauses:reuse 'all inside grants'; then
+	take src/pool.c 'idgen_cursor_init(&slot->cursor, worker);' ''
+fi
+if rule strangers-ended restarts 'only the incarnation of this life'; then
+	take src/round.c 'if (!strangers_ended)' 'if (false)'
+fi
+
+# --- S6: a tick, and what fits into it
+
+if rule sequence-end boundaries:ticks 'without a gap or a repetition'; then
+	take src/core/cursor.c 'if (sequence < sequence_count)' 'if (sequence <= sequence_count)'
+fi
+if rule sequence-of-a-tick boundaries:ticks 'without a gap or a repetition'; then
+	take src/core/cursor.c 'return cursor->next_sequence;' 'return 0;'
+fi
+if rule batch-within-tick boundaries:ticks 'without a gap or a repetition'; then
+	take src/core/cursor.c 'demand->count < sequence_count - sequence ?' 'true ?'
+fi
+
+# --- S8, S10: clear errors, bounded waits
+
+if rule how-long restarts 'told for how long'; then
+	take src/failure.c 'if (failure->until_ms != 0 && left_ms > 0)' 'if (false)'
+fi
+if rule lock-by-trying pauses:lock 'and in time'; then
+	take src/generator.c 'if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))' \
+		'if (!LWLockAcquire(&slot->lock, LW_EXCLUSIVE) && false)'
+fi
+if rule rows-not-waited-for pauses:row 'and no other'; then
+	take src/authority.c '#define LOCK_TIMEOUT		"100ms"' '#define LOCK_TIMEOUT		"0"'
+	# shellcheck disable=SC2016
+	take src/statement.c '"SELECT ctid FROM ONLY {worker} WHERE ctid = ANY ($1)"
+		" FOR UPDATE SKIP LOCKED"' '"SELECT ctid FROM ONLY {worker} WHERE ctid = ANY ($1)"
+		" FOR UPDATE"'
+fi
+
+# --- S11: the order of a session
+
+if rule spill-upward boundaries:ticks 'rising in each session'; then
+	take src/generator.c 'demand.min_tick = ref->tenure == ns->last_tenure ? 0 :' 'demand.min_tick = true ? 0 :'
+fi
+
+# --- S9, DESIGN 8: whose authority, whose incarnation
+
+if rule identity-verified 130_promotion 'split:'; then
+	take src/round.c 'if (!job->marks->verified)' 'if (false)'
+fi
+if rule timeline response_loss:failover 'the incarnation has ended'; then
+	take src/core/grant.c 'if (recorded->timeline != found->timeline)' 'if (false)'
+fi
+if rule promotion-fence response_loss:failover 'overlap'; then
+	take src/fence.c '		case IDGEN_PROMOTION_WAIT:
+			return fence_and_take_over(ns);' '		case IDGEN_PROMOTION_WAIT:
+			idgen_grant_rows_end_all(ns->name);
+			idgen_fence_take_over(ns);
+			return IDGEN_CUSTODY_CHANGED;'
+fi
+if rule split-half 130_promotion 'the other half'; then
+	take src/fence.c 'row.split_remainder = idgen_identity_class();' 'row.split_remainder = 0;'
+fi
+if rule promotion-ends-all response_loss:failover 'the incarnation has ended'; then
+	take src/fence.c '			idgen_grant_rows_end_all(ns->name);
+			idgen_fence_take_over(ns);' '			idgen_fence_take_over(ns);'
+fi
+if rule fence-ends-all response_loss:failover 'the incarnation has ended'; then
+	take src/fence.c '	idgen_grant_rows_end_all(ns->name);
+	idgen_namespace_rows_reset_sums(ns->name);' '	idgen_namespace_rows_reset_sums(ns->name);'
+fi
+if rule asked-again 130_promotion 'very first request'; then
+	take src/authority.c 'if (idgen_round_grants_to(taken) && job->changed)' 'if (false)'
+fi
+if rule fence-distance 107_fence 'not before the fence was over'; then
+	take src/core/grant.c 'distance = facts->horizon + facts->clock_error' 'distance = 1'
+fi
+if rule fence-kills-cursors 107_fence 'issues nothing yet'; then
+	take src/operation.c 'if (aftermath->kill_namespace)' 'if (false)'
+fi
+if rule floor 107_fence 'issues nothing yet'; then
+	take src/round.c 'Max(high_water, job->marks->floor)' 'high_water'
+fi
+if rule repeated-request response_loss:connections 'answered with before'; then
+	take src/core/grant.c 'return IDGEN_CHAIN_REPEATED;' 'return IDGEN_CHAIN_NEXT;'
+fi
+if rule stale-request response_loss:connections 'ends nothing'; then
+	take src/round.c 'facts.is_recorded = facts.holds_worker &&' 'facts.is_recorded = false && facts.holds_worker &&'
+fi
+if rule one-holder 101_retry 'second holder'; then
+	take src/round.c 'facts.after_grant = mail->after_grant;' 'facts.after_grant = last.grant_id;'
+fi
+if rule token 101_retry 'a wrong token'; then
+	take src/round.c 'return difference == 0 &&' 'return'
+fi
+
+# What is secret
+if rule statement-hidden 150_sql_fuzz 'no fault was found'; then
+	take src/incarnation_functions.c 'errhidestmt(true);' ''
+fi
+
+# Copies and promotions, by the drills on them.
+if rule identity-compared copies 'is refused'; then
+	take src/fence.c 'verdict = idgen_identity_compare(&ns->authority.identity, &here);' \
+		'verdict = IDGEN_IDENTITY_SAME;'
+fi
+if rule split-parity promotion 'none twice'; then
+	take src/core/grant.c 'return (int) (ancestor_count % 2);' 'return ancestor_count < 0;'
+fi
+# The floor that a grandchild begins with stands behind it.
+if rule parent-is-old 130_promotion 'right after a promotion waits'; then
+	take src/core/grant.c 'plain && facts->parent_is_old ?' 'plain ?'
+	take src/fence.c 'if (facts.policy == IDGEN_PROMOTION_SPLIT && parent_has_ancestors)' \
+		'if (false)'
+fi
+if rule grandparent-floor 130_promotion 'a floor past what the grandparent'; then
+	take src/fence.c 'if (facts.policy == IDGEN_PROMOTION_SPLIT && parent_has_ancestors)' \
+		'if (false)'
+fi
+if rule history-target copies 'point in time: split is fenced'; then
+	take src/core/grant.c 'facts->history_readable && !facts->has_target &&' \
+		'facts->history_readable &&'
+fi
+if rule adoption-above copies 'above'; then
+	take src/operation.c 'idgen_fence_raise(ns, tick_above(ns, mail->above));
+	idgen_fence_take_over(ns);' 'idgen_fence_raise(ns, 0);
+	idgen_fence_take_over(ns);'
+fi
+if rule copied-refused copies 'is refused'; then
+	take src/fence.c 'if (idgen_on_copied_authority == IDGEN_ON_COPIED_FENCE)' 'if (true)'
+fi
+if rule same-oid-fenced copies 'OID'; then
+	take src/fence.c '/* no twin can live, but the tables may be those of a template */
+			return fence_and_take_over(ns);' 'return IDGEN_CUSTODY_OURS;'
+fi
+if rule never-used-taken-over copies 'never'; then
+	take src/fence.c 'if (!idgen_namespace_rows_ever_granted(ns->name))' 'if (false)'
+fi
+
+# --- DESIGN 8: the clock
+
+if rule clock-ahead 125_clock_verdicts 'forward: a call is refused'; then
+	take src/round.c 'if (round->clock.verdict == IDGEN_CLOCK_AHEAD)' 'if (false)'
+fi
+if rule clock-ahead-fence 125_clock_verdicts 'nor is a fence set'; then
+	take src/operation.c 'if (clock.verdict != IDGEN_CLOCK_AHEAD)' 'if (true)'
+	take src/fence.c 'if (clock.verdict == IDGEN_CLOCK_AHEAD)' 'if (false)'
+fi
+if rule clock-behind 125_clock_verdicts 'and for external generators'; then
+	take src/round.c 'job->not_before = idgen_layout_tick_at(&ns->row.layout, round->clock.latest_ms);' \
+		'job->not_before = job->now;'
+fi
+if rule clock-remembered 125_clock_verdicts 'while the server was down: refused'; then
+	take src/round.c '	idgen_step_save();
+' ''
+fi
+if rule clock-file-intact 125_clock_verdicts 'damaged.: what the clock shows is no step'; then
+	take src/step.c '		saved.crc != checksum(&saved))' '		false)'
+fi
+if rule clock-of-this-boot 125_clock_verdicts 'another boot.: what the clock shows is no step'; then
+	take src/step.c 'memcmp(&saved, &here, offsetof(ClockFile, record)) != 0 ||' ''
+	take src/step.c '		saved.crc != checksum(&saved))' '		false)'
+fi
+if rule clock-synchronised 125_clock_verdicts 'while the kernel does not say'; then
+	take src/step.c 'policy.synchronised = kernel.known && kernel.synchronised;' 'policy.synchronised = true;'
+fi
+if rule clock-accepted-back 125_clock_verdicts 'a new session is served at once'; then
+	take src/step.c '	clock->version++;
+	after = clock->record;
+	if (finding.accepted_back)
+		idgen_pool_kill_everywhere();' '	clock->version++;
+	after = clock->record;'
+fi
+
+# --- S4 with durability "quorum"
+
+if rule quorum-grants 131_quorum 'IDs end with the confirmed grants'; then
+	take src/publication.c '	if (!ns->quorum)
+	{
+		publish_grant(' '	if (true)
+	{
+		publish_grant('
+fi
+if rule quorum-answers 131_quorum 'a grant that is not confirmed is no answer'; then
+	take src/publication.c '	if (!ns->quorum)
+	{
+		idgen_mailbox_answer(' '	if (true)
+	{
+		idgen_mailbox_answer('
+fi
+if rule quorum-physical 131_quorum 'a logical receiver does not count'; then
+	take src/quorum.c 'OidIsValid(status->st_databaseid))' 'false)'
+fi
+if rule quorum-named 131_quorum 'a standby that is not named'; then
+	take src/quorum.c 'return place_in_setting(status->st_appname);' 'return 1;'
+fi
+if rule quorum-needed 131_quorum 'nothing was granted'; then
+	take src/round.c 'if (ns->quorum && !quorum_available(job))' 'if (false)'
+fi
+if rule quorum-left 131_quorum 'cannot be given up while nothing is confirmed'; then
+	take src/namespace_functions.c 'if (idgen_quorum_named() && !idgen_quorum_wait(' 'if (false && !idgen_quorum_wait('
+fi
+if rule published-again 131_quorum 'without a hole'; then
+	take src/round.c 'if (publish_again(job, survey, mark))' 'if (false)'
+fi
+
+# No safety rule, and so not in the list: what the stage "instructions" watches.
+if [ "$wanted" = fast-path ]; then
+	found=1
+	take src/generator.c 'if (unlikely(ns->ref_count == 0))' 'if (true)'
+fi
+
+[ "$wanted" = --list ] || [ -n "$found" ] || die "no safety rule named $wanted, see test/break.sh"

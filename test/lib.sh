@@ -48,6 +48,23 @@ sanitizing_cc()
 	rm -rf "$dir"
 }
 
+# A clang whose libFuzzer links and runs. Prints nothing where there is none.
+fuzzing_cc()
+{
+	local cc dir
+	dir=$(mktemp -d "${TMPDIR:-/tmp}/idgen-cc-XXXXXX")
+	echo 'int LLVMFuzzerTestOneInput(const char *data, unsigned long size) { return data == 0 && size > 0; }' >"$dir/t.c"
+	for cc in ${CC:+"$CC"} clang clang-{14,15,16,17,18,19,20,21}; do
+		# Word splitting on purpose: CC may carry options.
+		# shellcheck disable=SC2086
+		if $cc -fsanitize=fuzzer,address,undefined -o "$dir/t" "$dir/t.c" 2>/dev/null && "$dir/t" -runs=1 >/dev/null 2>&1; then
+			echo "$cc"
+			break
+		fi
+	done
+	rm -rf "$dir"
+}
+
 # Copies the tree at $1 to the directory $2: all that a clone would have, and new files, but no
 # build products and no repository. The rest of the arguments prefix the command that writes.
 copy_tree()
@@ -55,7 +72,7 @@ copy_tree()
 	local from=$1 to=$2
 	shift 2
 	tar -C "$from" \
-		--exclude=./.git --exclude=./tmp_check --exclude=./results --exclude=./output_iso --exclude=./test/unit/build \
+		--exclude=./.git --exclude=./tmp_check --exclude=./results --exclude=./output_iso --exclude=./test/unit/build --exclude=./test/fuzz/build \
 		--exclude='regression.*' --exclude='*.o' --exclude='*.bc' --exclude='*.so' --exclude='*.a' \
 		-cf - . | "$@" tar -C "$to" -xf -
 }

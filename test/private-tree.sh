@@ -3,10 +3,11 @@
 # finds its files relative to its own program, so a copy of the programs in the same layout uses
 # the share and library directories of the copy: no root, and the system's are not touched.
 #
-#   test/private-tree.sh [--break NAME] [--strict] DIRECTORY
+#   test/private-tree.sh [--break NAME] [--strict] [--from TREE] DIRECTORY
 #
 # --break NAME   take the safety rule NAME out, see test/break.sh; also by IDGEN_BREAK
 # --strict       warnings are errors
+# --from TREE    begin with a private tree that is built, and build only what differs
 #
 # The last line of the output is the directory of the programs. From a TAP test:
 #   my $bin = `test/private-tree.sh --break some_rule $dir`; chomp $bin;
@@ -20,14 +21,16 @@ strict_flags='-Werror -Wall -Wextra -Wshadow -Wno-unused-parameter -Wno-missing-
 strict_flags+=' -Wno-sign-compare -Wno-clobbered -Wno-cast-function-type'
 
 copt=
+built=
 while [ $# -gt 1 ]; do
 	case $1 in
 		--break) IDGEN_BREAK=$2; shift 2 ;;
 		--strict) copt=$strict_flags; shift ;;
+		--from) built=$2; shift 2 ;;
 		*) die "unknown option $1" ;;
 	esac
 done
-[ $# -eq 1 ] || die 'usage: test/private-tree.sh [--break NAME] [--strict] DIRECTORY'
+[ $# -eq 1 ] || die 'usage: test/private-tree.sh [--break NAME] [--strict] [--from TREE] DIRECTORY'
 find_postgres || die 'no PostgreSQL server development files, see test/setup.sh'
 
 mkdir -p "$1/source" "$1/root"
@@ -40,14 +43,18 @@ case $("$PG_CONFIG" --cc) in
 esac
 
 # Programs: real files, because the server resolves symbolic links before it looks around.
-mkdir -p "$root$pg_bindir"
-for program in postgres initdb pg_ctl pg_config psql pgbench pg_dump pg_dumpall pg_restore \
-	pg_basebackup pg_receivewal pg_rewind pg_upgrade pg_resetwal pg_controldata pg_waldump \
-	pg_checksums pg_isready pg_amcheck pg_verifybackup pg_combinebackup pg_createsubscriber \
-	createdb dropdb createuser dropuser vacuumdb reindexdb clusterdb; do
-	[ ! -x "$pg_bindir/$program" ] || cp -L "$pg_bindir/$program" "$root$pg_bindir/"
-done
-ln -sfn postgres "$root$pg_bindir/postmaster"
+copy_programs()
+{
+	local program
+	mkdir -p "$root$pg_bindir"
+	for program in postgres initdb pg_ctl pg_config psql pgbench pg_dump pg_dumpall pg_restore \
+		pg_basebackup pg_receivewal pg_rewind pg_upgrade pg_resetwal pg_controldata pg_waldump \
+		pg_checksums pg_isready pg_amcheck pg_verifybackup pg_combinebackup pg_createsubscriber \
+		createdb dropdb createuser dropuser vacuumdb reindexdb clusterdb; do
+		[ ! -x "$pg_bindir/$program" ] || cp -L "$pg_bindir/$program" "$root$pg_bindir/"
+	done
+	ln -sfn postgres "$root$pg_bindir/postmaster"
+}
 
 # Libraries and data: links to the system's, in directories of our own. An idgen that the system
 # may have is left out, and so is bitcode, which would only lead back to the system's.
@@ -62,12 +69,20 @@ link_files()
 		esac
 	done
 }
-link_files "$pg_pkglibdir"
-link_files "$pg_sharedir"
-link_files "$pg_sharedir/extension"
 
-# The extension, from a copy of the sources: the caller's objects may have been built otherwise.
-copy_tree "$top" "$dest/source"
+if [ -n "$built" ]; then
+	# Programs are not changed and what is installed is replaced, so that hard links will do. Sources
+	# keep their times: only what a rule changes is compiled again.
+	cp -al "$built/root/." "$root/"
+	cp -a "$built/source/." "$dest/source/"
+else
+	copy_programs
+	link_files "$pg_pkglibdir"
+	link_files "$pg_sharedir"
+	link_files "$pg_sharedir/extension"
+	# The extension, from a copy of the sources: the caller's objects may have been built otherwise.
+	copy_tree "$top" "$dest/source"
+fi
 [ -z "${IDGEN_BREAK:-}" ] || "$top/test/break.sh" "$IDGEN_BREAK" "$dest/source"
 make_idgen()
 {

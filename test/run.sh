@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
 # Runs stages of the test suite and adds up what they found.
 #
-#   test/run.sh STAGE...      unit build regress pgtap isolation tap instructions drills bench
+#   test/run.sh STAGE...      unit model build regress pgtap isolation tap instructions drills
+#                             counterparts bench fuzz
 #
 # Stops at the first stage that fails. A stage in which nothing ran has failed. The last line is
-# "N passed, N failed": test cases of the unit, pgTAP and TAP files, files of the others.
+# "N passed, N failed": test cases of the unit, pgTAP and TAP files, configurations of the model,
+# files of the others.
 #
 #   TESTS="name ..."     only these tests
 #   IDGEN_BREAK=name     on a build without that safety rule
+#   IDGEN_TREE=directory on a private tree that is built already
+#   FUZZ_SECONDS=n       how long each fuzz target runs (default 60)
 #   IDGEN_JOBS=n         TAP files at a time (default 2; drills 1)
 set -euo pipefail
 # shellcheck source=test/lib.sh
@@ -72,25 +76,75 @@ show_tail()
 # ---------------------------------------------------------------------------------------------
 # unit: the core without a server
 
-stage_unit()
+# Adds up what test programs of the core said, in the file $1, whose make ended with status $2.
+add_up_tap()
 {
-	local files tests cc out=$IDGEN_SCRATCH/unit.out status=0 planned not_ok
-	mapfile -t files < <(select_tests test/unit/*_test.c)
-	[ ${#files[@]} -gt 0 ] || { nothing_to_test test/unit; return; }
-	cc=$(sanitizing_cc)
-	[ -n "$cc" ] || { echo 'no compiler with sanitizers' >&2; failed=1; return 1; }
-	name_tests "${files[@]}"
-	make -s -C test/unit -j"$(cpu_count)" check CC="$cc" BUILD="$IDGEN_SCRATCH/unit" \
-		${TESTS:+TESTS="${tests[*]}"} >"$out" 2>&1 || status=$?
-	grep -v '^ok ' "$out" || true
-	passed=$(grep -c '^ok ' "$out" || true)
-	not_ok=$(grep -c '^not ok ' "$out" || true)
+	local planned not_ok
+	grep -v '^ok ' "$1" || true
+	passed=$(grep -c '^ok ' "$1" || true)
+	not_ok=$(grep -c '^not ok ' "$1" || true)
 	# A case that was planned and never ran has failed; so has a program that ends badly after
 	# its last case, and a check that is not a test program.
-	planned=$(sed -n 's/^1\.\.\([0-9][0-9]*\)$/\1/p' "$out" | awk '{ n += $1 } END { print n + 0 }')
+	planned=$(sed -n 's/^1\.\.\([0-9][0-9]*\)$/\1/p' "$1" | awk '{ n += $1 } END { print n + 0 }')
 	failed=$((planned > passed + not_ok ? planned - passed : not_ok))
-	[ "$failed" -gt 0 ] || [ "$status" -eq 0 ] || failed=1
+	[ "$failed" -gt 0 ] || [ "$2" -eq 0 ] || failed=1
+}
+
+# The tests, and the corpora of the fuzz targets.
+stage_unit()
+{
+	local files targets tests cc out=$IDGEN_SCRATCH/unit.out status=0
+	mapfile -t files < <(select_tests test/unit/*_test.c)
+	mapfile -t targets < <(select_tests test/fuzz/*_fuzz.c)
+	[ $((${#files[@]} + ${#targets[@]})) -gt 0 ] || { nothing_to_test test/unit; return; }
+	cc=$(sanitizing_cc)
+	[ -n "$cc" ] || { echo 'no compiler with sanitizers' >&2; failed=1; return 1; }
+	: >"$out"
+	if [ ${#files[@]} -gt 0 ]; then
+		name_tests "${files[@]}"
+		make -s -C test/unit -j"$(cpu_count)" check CC="$cc" BUILD="$IDGEN_SCRATCH/unit" \
+			${TESTS:+TESTS="${tests[*]}"} >>"$out" 2>&1 || status=$?
+	fi
+	if [ ${#targets[@]} -gt 0 ]; then
+		name_tests "${targets[@]}"
+		make -s -C test/fuzz -j"$(cpu_count)" replay CC="$cc" BUILD="$IDGEN_SCRATCH/fuzz" \
+			TARGETS="${tests[*]%_fuzz}" >>"$out" 2>&1 || status=$?
+	fi
+	add_up_tap "$out" "$status"
 	[ "$passed" -gt 0 ] || [ "$failed" -gt 0 ] || nothing_to_test test/unit
+	[ "$failed" -eq 0 ]
+}
+
+# ---------------------------------------------------------------------------------------------
+# model: every state of a model of the grant protocol
+
+stage_model()
+{
+	local out=$IDGEN_SCRATCH/model.out status=0
+	test/model/run.sh 2>&1 | tee "$out" || status=$?
+	# The last line; there is none if the script ended early.
+	read -r passed failed < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$out" | tail -n 1) ||
+		failed=1
+	[ "$failed" -gt 0 ] || [ "$status" -eq 0 ] || failed=1
+	[ "$failed" -eq 0 ]
+}
+
+# ---------------------------------------------------------------------------------------------
+# fuzz: more inputs for the core, as long as FUZZ_SECONDS says for each target
+
+stage_fuzz()
+{
+	local files tests cc out=$IDGEN_SCRATCH/fuzz.out status=0
+	mapfile -t files < <(select_tests test/fuzz/*_fuzz.c)
+	[ ${#files[@]} -gt 0 ] || { nothing_to_test test/fuzz; return; }
+	cc=$(fuzzing_cc)
+	[ -n "$cc" ] || { echo 'no clang with libFuzzer, see test/setup.sh' >&2; failed=1; return 1; }
+	name_tests "${files[@]}"
+	make -s -C test/fuzz -j"$(cpu_count)" fuzz FUZZ_CC="$cc" BUILD="$IDGEN_SCRATCH/fuzz" \
+		FOUND="$IDGEN_SCRATCH/found" FUZZ_SECONDS="${FUZZ_SECONDS:-60}" TARGETS="${tests[*]%_fuzz}" >"$out" 2>&1 || status=$?
+	grep '^ok ' "$out" || true
+	add_up_tap "$out" "$status"
+	[ -n "${KEEP:-}" ] || [ "$failed" -gt 0 ] || echo '# KEEP=1 keeps them; make -C test/fuzz grow FOUND=... adds them to the corpus'
 	[ "$failed" -eq 0 ]
 }
 
@@ -100,9 +154,13 @@ stage_unit()
 build()
 {
 	[ -z "$bin" ] || return 0
-	test/private-tree.sh "$@" "$IDGEN_SCRATCH/pg" >"$IDGEN_SCRATCH/build.out" ||
-		{ cat "$IDGEN_SCRATCH/build.out"; return 1; }
-	bin=$(tail -n 1 "$IDGEN_SCRATCH/build.out")
+	if [ -n "${IDGEN_TREE:-}" ]; then
+		bin=$IDGEN_TREE/root$pg_bindir
+	else
+		test/private-tree.sh "$@" "$IDGEN_SCRATCH/pg" >"$IDGEN_SCRATCH/build.out" ||
+			{ cat "$IDGEN_SCRATCH/build.out"; return 1; }
+		bin=$(tail -n 1 "$IDGEN_SCRATCH/build.out")
+	fi
 	PATH=$bin:$PATH
 	export PATH
 }
@@ -269,6 +327,17 @@ run_tap()
 
 stage_tap() { run_tap test/t "${IDGEN_JOBS:-2}"; }
 stage_drills() { run_tap test/drills "${IDGEN_JOBS:-1}"; }
+
+# ---------------------------------------------------------------------------------------------
+# counterparts: builds without a safety rule, on which the rule's test has to fail
+
+stage_counterparts()
+{
+	test/counterparts.sh "$IDGEN_SCRATCH/counterparts" || true
+	[ -s "$IDGEN_SCRATCH/counterparts/summary" ] || return 1
+	read -r passed failed <"$IDGEN_SCRATCH/counterparts/summary"
+	[ "$failed" -eq 0 ]
+}
 
 # ---------------------------------------------------------------------------------------------
 # instructions: has issuing become slower, by a count that no other work on the machine changes?

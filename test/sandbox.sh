@@ -77,7 +77,7 @@ environment=(
 	"PATH=$PATH" "HOME=$work" "USER=$user" "LOGNAME=$user" SHELL=/bin/sh LC_ALL=C
 	"TMPDIR=$short" "IDGEN_SCRATCH=$work" "IDGEN_KEPT=$scratch"
 )
-for name in KEEP QUICK SOAK SEED N TESTS PG_CONFIG CC TERM COLUMNS FAKETIME_LIB "${!IDGEN_@}"; do
+for name in KEEP QUICK SOAK SEED N TESTS TRAIL FUZZ_SECONDS PG_CONFIG CC TERM COLUMNS FAKETIME_LIB "${!IDGEN_@}"; do
 	case $name in
 		IDGEN_SCRATCH | IDGEN_KEPT) ;;
 		*) [ -z "${!name:-}" ] || environment+=("$name=${!name}") ;;

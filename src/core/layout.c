@@ -1,7 +1,7 @@
 /*
  * layout.c
- *		Validate a format, encode and decode IDs, convert between times and
- *		ticks.
+ *		Validate a format, encode, decode and read IDs, convert between times
+ *		and ticks.
  */
 #include "layout.h"
 
@@ -90,6 +90,37 @@ idgen_layout_decode(const IdgenLayout *layout, int64_t id, int64_t *tick,
 		(idgen_layout_worker_count(layout) - 1);
 	*sequence = id & (idgen_layout_sequence_count(layout) - 1);
 	return IDGEN_FIT_OK;
+}
+
+/*
+ * Read decimal digits, and nothing else: no sign, no blank.  The number is set
+ * only on IDGEN_TEXT_OK; whether it is an ID of a format, decode tells.  The
+ * text need not be terminated.
+ */
+IdgenLayoutText
+idgen_layout_parse(const char *text, size_t length, int64_t *number)
+{
+	int64_t		value = 0;
+	bool		too_wide = false;
+
+	if (length == 0)
+		return IDGEN_TEXT_NOT_DIGITS;
+	for (size_t i = 0; i < length; i++)
+	{
+		int			digit = text[i] - '0';
+
+		/* what is no digit is said first, however wide the rest is */
+		if (digit < 0 || digit > 9)
+			return IDGEN_TEXT_NOT_DIGITS;
+		if (value > (INT64_MAX - digit) / 10)
+			too_wide = true;
+		else
+			value = value * 10 + digit;
+	}
+	if (too_wide)
+		return IDGEN_TEXT_TOO_WIDE;
+	*number = value;
+	return IDGEN_TEXT_OK;
 }
 
 /* See idgen_layout_tick_at(). */

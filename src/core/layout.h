@@ -18,6 +18,7 @@
 #define IDGEN_CORE_LAYOUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Limits of the fields; a sum above 63 would reach the sign bit. */
@@ -80,6 +81,14 @@ typedef enum IdgenLayoutFit
 	IDGEN_FIT_ID				/* not an ID: negative, or too wide */
 } IdgenLayoutFit;
 
+/* What a text is, as an ID. */
+typedef enum IdgenLayoutText
+{
+	IDGEN_TEXT_OK,
+	IDGEN_TEXT_NOT_DIGITS,		/* empty, a sign, a blank, a letter, ... */
+	IDGEN_TEXT_TOO_WIDE			/* digits, but more than 63 bits */
+} IdgenLayoutText;
+
 /* Where "now" stands in the life of a timestamp field. */
 typedef enum IdgenLayoutLife
 {
@@ -130,6 +139,8 @@ extern IdgenLayoutFit idgen_layout_decode(const IdgenLayout *layout, int64_t id,
 										  int64_t *sequence);
 extern int64_t idgen_layout_tick_since(const IdgenLayout *layout,
 									   int64_t since_epoch_ms);
+extern IdgenLayoutText idgen_layout_parse(const char *text, size_t length,
+										  int64_t *number);
 extern bool idgen_layout_unix_ms(const IdgenLayout *layout, int64_t tick,
 								 int64_t *unix_ms);
 extern int64_t idgen_layout_ticks_ceil(const IdgenLayout *layout,

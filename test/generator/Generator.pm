@@ -130,6 +130,19 @@ sub grants_in
 	return \@grants;
 }
 
+# The IDs in ledgers.
+sub ids_in
+{
+	my (@files) = @_;
+	my @ids;
+	foreach my $name (@files)
+	{
+		open my $file, '<', $name or croak "could not read $name: $!";
+		while (my $line = <$file>) { push @ids, $1 if $line =~ /^(\d+)\n\z/; }
+	}
+	return @ids;
+}
+
 # Of intervals { worker, start_ms, end_ms }: pairs of one worker that overlap.
 sub overlaps
 {
@@ -189,6 +202,14 @@ sub acquire
 {
 	my ($session, $held, %options) = @_;
 	return $session->query(acquire_sql($held, %options));
+}
+
+# The first ID of each tick of a grant: what its holder may issue until it ends, whatever becomes of
+# the authority meanwhile. For ticks of 1 ms.
+sub ids_of
+{
+	my ($grant, $worker_bits, $sequence_bits) = @_;
+	return map { $_ << ($worker_bits + $sequence_bits) | $grant->{worker} << $sequence_bits } $grant->{start_ms} .. $grant->{end_ms_exclusive} - 1;
 }
 
 # The grant of a result, and what is held from then on.

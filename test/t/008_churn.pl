@@ -48,6 +48,26 @@ foreach my $way ('DROP EXTENSION idgen', 'BEGIN; SAVEPOINT a; DROP EXTENSION idg
 	$ledger->add('ids', $_) foreach @results;
 }
 
+# A session that waits for the tables finds them gone.
+sub naps
+{
+	my ($pid) = @_;
+	my ($count) = slurp_file("/proc/$pid/status") =~ /^voluntary_ctxt_switches:\s*(\d+)/m;
+	return $count;
+}
+foreach ([ "create_namespace('late')", '55000' ], [ "alter_namespace('default', restricted => false)", '42704' ])
+{
+	my ($call, $expected) = @$_;
+	is($session->sqlstate('BEGIN; DROP EXTENSION idgen'), '', 'a drop has begun');
+	my $before = naps($other->pid);
+	$other->send("SELECT idgen_$call");
+	# It naps between tries; a wait for anything else would be one nap.
+	ok(wait_until(sub { naps($other->pid) > $before + 20 }, 30), "idgen_$call waits for it");
+	is($session->sqlstate('COMMIT'), '', 'the drop commits');
+	is(Idgen::Session::state_of($other->wait(30)), $expected, "and the call is $expected");
+	is($session->sqlstate('CREATE EXTENSION idgen'), '', 'it is created again');
+}
+
 # In one transaction, as migration tools do: the first use has to wait for the commit.
 is($session->sqlstate('DROP EXTENSION idgen'), '', 'dropped');
 my $result = $session->query('BEGIN; CREATE EXTENSION idgen; CREATE TABLE t (id bigint DEFAULT idgen_next(), a int); INSERT INTO t (a) VALUES (1); COMMIT');

@@ -127,7 +127,6 @@ served('quick', 'and waited for when it is undone');
 $result = issue('ahead');
 $clock->set('-2s');
 is(state(issue('ahead')), '', 'back by less than run_ahead: goes on at once');
-is(authority('clock'), 'behind', 'the view says behind');
 $clock->set('+0');
 served('ahead', 'and afterwards');
 
@@ -182,19 +181,20 @@ $node->stop;
 
 # --- another boot of the machine, or a file that nobody can read: the clock is believed as found
 
-foreach my $way ('none', 'damaged')
+my %damage = ('no file' => undef, 'of another boot' => 10, 'damaged' => 80);
+foreach my $way (sort keys %damage)
 {
 	my $file = $node->data_dir . '/pg_stat/idgen_clock.stat';
 	ok(-s $file, 'the clock is remembered in a file');
-	if ($way eq 'none') { unlink $file; }
+	if (!defined $damage{$way}) { unlink $file; }
 	else
 	{
 		open my $handle, '+<', $file or die;
-		seek $handle, 60, 0;
+		seek $handle, $damage{$way}, 0;
 		print $handle 'damage';
 		close $handle;
 	}
-	$clock->set($way eq 'none' ? '+0' : '-30min');
+	$clock->set($way eq 'no file' ? '+0' : $way eq 'damaged' ? '-30min' : '-40min');
 	$clock->start($node);
 	reconnect();
 	served('quick', "first start in a boot ($way): what the clock shows is no step");

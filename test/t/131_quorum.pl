@@ -21,8 +21,10 @@ my %ids;    # of the first primary
 my %create = (
 	trusted => "promotion => 'trust'",
 	halved => "promotion => 'split'",
-	quick => "promotion => 'fence', grant_interval => '100 ms'");
+	quick => "promotion => 'fence', grant_interval => '100 ms'",
+	changed => "promotion => 'split', grant_interval => '3 s'");
 $session->value("SELECT idgen_create_namespace('$_', durability => 'quorum', horizon => '3 s', $create{$_})") foreach sort keys %create;
+$session->value("SELECT idgen_create_namespace('long', durability => 'quorum', horizon => '9 s', grant_interval => '3 s')");
 
 sub state { return Idgen::Session::state_of($_[0]); }
 
@@ -102,8 +104,11 @@ foreach my $name ('a', 'b')
 	$standby{$name}->append_conf('postgresql.conf', "primary_conninfo = 'host=" . $node->host . ' port=' . $node->port . " application_name=$name'\nsynchronous_standby_names = ''\nwal_receiver_status_interval = '1s'");
 	$standby{$name}->start;
 }
+ok($node->poll_query_until('postgres', "SELECT count(*) = 2 FROM pg_stat_replication WHERE state = 'streaming'"), 'two standbys stream');
+set('c');
+is(state(issue('trusted')), 'IG005', 'a standby that is not named does not count');
 set('ANY 1 (a, b)');
-foreach my $namespace (sort keys %create)
+foreach my $namespace (grep { $_ ne 'changed' } sort keys %create)
 {
 	ends($namespace, '', "$namespace: served when a standby confirms");
 }
@@ -171,6 +176,34 @@ signal_receivers('CONT');
 ends('trusted', '', 'served again when a standby confirms');
 ok(wait_until(sub { $session->value(q{SELECT sum(unconfirmed) FROM idgen_stat_namespace}) == 0 }, 30), 'and nothing waits any more');
 is(state(Generator::acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request)), 'IG008', 'the fence ended the external incarnation');
+
+# A first grant that waits while the policy changes, and another one in its place: only the second
+# comes to life.
+signal_receivers('STOP');
+is(state(issue('changed')), 'IG005', 'a first cursor waits');
+is(state($session->query(q{SELECT idgen_alter_namespace('changed', run_ahead => '100 ms')})), '', 'the policy is changed meanwhile');
+is(state(issue('changed')), 'IG005', 'another one waits');
+signal_receivers('CONT');
+ends('changed', '', 'one of them comes to life');
+is($session->value(q{SELECT string_agg(c.incarnation::text, ' ') FROM idgen_stat_cursor c WHERE namespace = 'changed'}),
+	$session->value(q{SELECT incarnation FROM idgen_incarnation WHERE namespace = 'changed' ORDER BY activated_at DESC LIMIT 1}), 'the incarnation activated last');
+
+# A grant whose worker ended while it waited is its cursor's still.
+ends('long', '', 'long: issues');
+signal_receivers('STOP');
+ok(wait_until(sub { issue('long'); $session->value(q{SELECT unconfirmed FROM idgen_stat_namespace WHERE namespace = 'long'}) > 0 }, 30), 'more is granted, and waits');
+$session->value('SELECT pg_terminate_backend(' . worker_in($node, 'postgres') . ')');
+ok(wait_until(sub { Idgen::Session->new($node)->query(q{SET idgen.wait_timeout = 0; SELECT idgen_next('default')});
+	$session->value(q{SELECT unconfirmed FROM idgen_stat_namespace WHERE namespace = 'long'}) > 0 }, 30), 'another worker comes, and it waits again');
+signal_receivers('CONT');
+my %ends;
+my $end = Idgen::Session::now_us() + 7e6;
+while (Idgen::Session::now_us() < $end)
+{
+	$ends{ state(issue('long')) || 'served' }++;
+	select(undef, undef, undef, 0.02);
+}
+is(join(' ', keys %ends), 'served', 'it is usable when confirmed, without a hole') or diag(explain(\%ends));
 
 # --- the policy
 

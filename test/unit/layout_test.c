@@ -2,6 +2,8 @@
  * layout_test.c
  *		Formats, encoding, decoding, and the way between times and ticks.
  */
+#include <string.h>
+
 #include "layout.h"
 #include "unit.h"
 
@@ -606,6 +608,56 @@ test_life(void)
 	CHECK_EQ(idgen_layout_life(&layout, IDGEN_UNIX_MS_MAX), IDGEN_LIFE_OVER);
 }
 
+/* The number, or UNTOUCHED if the text is refused. */
+static int64_t
+parsed(const char *text, size_t length, IdgenLayoutText expected)
+{
+	int64_t		number = UNTOUCHED;
+
+	CHECK_EQ(idgen_layout_parse(text, length, &number), expected);
+	return number;
+}
+
+static void
+test_parse(void)
+{
+	static const struct
+	{
+		const char *text;
+		IdgenLayoutText verdict;
+		int64_t		number;
+	}			cases[] = {
+		{"0", IDGEN_TEXT_OK, 0},
+		{"20497", IDGEN_TEXT_OK, 20497},
+		{"9876543210", IDGEN_TEXT_OK, INT64_C(9876543210)},
+		{"9223372036854775807", IDGEN_TEXT_OK, INT64_MAX},
+		{"000000000000000000000000000000009223372036854775807", IDGEN_TEXT_OK, INT64_MAX},
+		{"9223372036854775808", IDGEN_TEXT_TOO_WIDE, UNTOUCHED},
+		{"9223372036854775810", IDGEN_TEXT_TOO_WIDE, UNTOUCHED},
+		{"92233720368547758070", IDGEN_TEXT_TOO_WIDE, UNTOUCHED},
+		{"18446744073709551617", IDGEN_TEXT_TOO_WIDE, UNTOUCHED},
+		{"99999999999999999999999999999999999999999", IDGEN_TEXT_TOO_WIDE, UNTOUCHED},
+		{"", IDGEN_TEXT_NOT_DIGITS, UNTOUCHED},
+		{"-1", IDGEN_TEXT_NOT_DIGITS, UNTOUCHED},
+		{"+1", IDGEN_TEXT_NOT_DIGITS, UNTOUCHED},
+		{" 1", IDGEN_TEXT_NOT_DIGITS, UNTOUCHED},
+		{"1 ", IDGEN_TEXT_NOT_DIGITS, UNTOUCHED},
+		{"1/", IDGEN_TEXT_NOT_DIGITS, UNTOUCHED},
+		{"1:", IDGEN_TEXT_NOT_DIGITS, UNTOUCHED},
+		{"0x1F", IDGEN_TEXT_NOT_DIGITS, UNTOUCHED},
+		{"1e3", IDGEN_TEXT_NOT_DIGITS, UNTOUCHED},
+		{"\xc2\xb2", IDGEN_TEXT_NOT_DIGITS, UNTOUCHED},
+		{"99999999999999999999x", IDGEN_TEXT_NOT_DIGITS, UNTOUCHED},
+	};
+
+	for (size_t i = 0; i < UNIT_COUNT(cases); i++)
+		CHECK_EQ(parsed(cases[i].text, strlen(cases[i].text), cases[i].verdict),
+				 cases[i].number);
+	/* only so much of it is read */
+	CHECK_EQ(parsed("12x", 2, IDGEN_TEXT_OK), 12);
+	CHECK_EQ(parsed("1\0" "2", 3, IDGEN_TEXT_NOT_DIGITS), UNTOUCHED);
+}
+
 static const UnitTest tests[] = {
 	{"the worked format encodes as written", test_worked_encode},
 	{"the worked format decodes as written", test_worked_decode},
@@ -617,6 +669,7 @@ static const UnitTest tests[] = {
 	{"decode refuses negative, zero and too wide", test_decode_refuses},
 	{"decode takes 2^63 - 1 in a format of 63 bits", test_decode_largest},
 	{"a timestamp of 63 bits gives up its last tick", test_timestamp_63_bits},
+	{"a text is digits and nothing else, of 63 bits at most", test_parse},
 	{"validate: each width at its limits", test_validate_widths},
 	{"validate: widths sum to 63, not to 64", test_validate_sum},
 	{"validate: epoch, tick and horizon at their limits", test_validate_times},

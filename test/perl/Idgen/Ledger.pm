@@ -12,6 +12,7 @@
 #   my $stats = $load->stop;                     # { ids, calls, lost, errors => {sqlstate => n},
 #                                                #   messages => {sqlstate => {text => n}}, longest_ms,
 #                                                #   longest_sql, connects, unanswered, failure }
+#   $ledger->is_granted($node, $namespace);      # all inside grants; the label is the namespace
 #   my $found = $ledger->check;                  # { ids, files, duplicates => [], decreases => [],
 #                                                #   disorders => [], bad => [] }
 #
@@ -88,6 +89,7 @@ sub start
 	my $number = ++$self->{loads};
 	my $load = bless {
 		ledger => $self,
+		number => $number,
 		progress => "$self->{directory}/progress-$number",
 		stats => "$self->{directory}/stats-$number",
 		stop => "$self->{directory}/stop-$number",
@@ -357,6 +359,65 @@ sub _disorders
 	return @disorders;
 }
 
+# All IDs of a label.
+sub ids
+{
+	my ($self, $label) = @_;
+	my @ids;
+
+	foreach my $name (glob "$self->{directory}/$label.*.*.*")
+	{
+		open my $file, '<', $name or croak "could not read $name: $!";
+		while (my $line = <$file>)
+		{
+			push @ids, $1 if $line =~ /^(\d+) \d+$/;
+		}
+	}
+	return @ids;
+}
+
+# Every ID lies inside a grant of its worker that the server has on record. The label is the
+# namespace. Options: dbname.
+sub is_granted
+{
+	my ($self, $node, $namespace, %options) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $session = Idgen::Session->new($node, dbname => $options{dbname});
+	my ($worker_bits, $sequence_bits) =
+	  map { $session->value("SELECT idgen_format('$namespace') ->> '${_}_bits'") } qw(worker sequence);
+	my (%granted, @outside);
+
+	# Joined where one begins at the end of the other.
+	foreach my $row (@{ $session->query(
+				"SELECT worker, start_tick, end_tick FROM idgen_grant WHERE namespace = '$namespace' ORDER BY 1, 2")->{rows} })
+	{
+		my ($worker, $start, $end) = @$row;
+		my $grants = $granted{$worker} //= [];
+		if (@$grants && $grants->[-1][1] == $start) { $grants->[-1][1] = $end; }
+		else { push @$grants, [ $start, $end ]; }
+	}
+	$session->close;
+
+	my @ids = $self->ids($namespace);
+	foreach my $id (@ids)
+	{
+		my ($tick, $worker) = ($id >> ($worker_bits + $sequence_bits), ($id >> $sequence_bits) & ((1 << $worker_bits) - 1));
+		my $grants = $granted{$worker} // [];
+		my ($low, $high) = (0, scalar @$grants);
+		# The first grant that ends after the tick.
+		while ($low < $high)
+		{
+			my $middle = int(($low + $high) / 2);
+			if ($grants->[$middle][1] > $tick) { $high = $middle; }
+			else { $low = $middle + 1; }
+		}
+		push @outside, "$id: tick $tick of worker $worker" unless $low < @$grants && $grants->[$low][0] <= $tick;
+	}
+	Test::More::ok(@ids && !@outside, scalar(@ids) . " IDs of $namespace, all inside grants on record")
+	  || Test::More::diag(scalar(@outside) . " are not:\n" . join("\n", @outside[ 0 .. ($#outside < 9 ? $#outside : 9) ]));
+	return;
+}
+
 # Add what a test itself was told, as one session. Each argument is an ID, or a result of
 # Idgen::Session.
 sub add
@@ -372,6 +433,40 @@ sub add
 	}
 	close $file;
 	return;
+}
+
+# A ledger that begins with what this one has now: for a copy of what wrote it.
+sub branch
+{
+	my ($self) = @_;
+	my $branch = (ref $self)->new;
+
+	foreach my $name (map { (split m{/})[-1] } glob "$self->{directory}/*.*.*.*")
+	{
+		link "$self->{directory}/$name", "$branch->{directory}/$name" or croak "could not link $name: $!";
+	}
+	$branch->{loads} = $self->{loads};
+	return $branch;
+}
+
+# The greatest ID of a label so far, of these loads if some are given; undef if there is none.
+sub greatest
+{
+	my ($self, $label, @loads) = @_;
+	my %wanted = map { $_->{number} => 1 } @loads;
+	my $greatest;
+
+	foreach my $name (glob "$self->{directory}/$label.*.*.*")
+	{
+		my ($number) = $name =~ /\.(\d+)\.\d+\.\d+$/;
+		next if @loads && !$wanted{$number};
+		open my $file, '<', $name or croak "could not read $name: $!";
+		while (my $line = <$file>)
+		{
+			$greatest = $1 if $line =~ /^(\d+) \d+\n\z/ && (!defined $greatest || $1 > $greatest);
+		}
+	}
+	return $greatest;
 }
 
 # --- a load, seen from the test

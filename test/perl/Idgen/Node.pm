@@ -6,13 +6,30 @@ use Carp;
 use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Test2::API ();
 use Test::More;
 use Time::HiRes qw(sleep);
 
 use Idgen::Session;
 
 our @EXPORT = qw(idgen_node create_database worker_pids worker_in server_pids wait_until crash
-  log_since log_position settle answers_within);
+  log_since log_position settle answers_within part standby_of cut_off copy_of);
+
+# On a build without a safety rule the test has shown what it is to show with the first failed
+# check about that rule (test/counterparts.sh).
+if (defined $ENV{IDGEN_EXPECTED})
+{
+	my $shown = 0;
+	Test2::API::test2_stack()->top->listen(
+		sub {
+			my ($hub, $event) = @_;
+			$shown = 1 if $event->causes_fail && $event->can('name') && ($event->name // '') =~ /$ENV{IDGEN_EXPECTED}/;
+		});
+	Test2::API::test2_add_callback_context_release(sub { exit 1 if $shown });
+}
+
+# Is this part of a test to be run? All are, unless one is named.
+sub part { return !$ENV{IDGEN_PART} || $ENV{IDGEN_PART} eq $_[0]; }
 
 # Bounds are generous: what is asked is whether a call returns at all, on a machine that may be
 # busy with something else.
@@ -51,6 +68,48 @@ sub create_database
 	$node->safe_psql('postgres', "CREATE DATABASE $name");
 	$node->safe_psql($name, join(";\n", 'CREATE EXTENSION idgen', @statements));
 	return;
+}
+
+# A hot standby of a node, running and caught up. Options: backup => one taken before, upstream =>
+# another standby that it follows, clock => an Idgen::Clock, conf => lines.
+sub standby_of
+{
+	my ($node, $name, %options) = @_;
+	my $standby = PostgreSQL::Test::Cluster->new($name);
+	my $backup = $options{backup} // $name;
+	my $upstream = $options{upstream} // $node;
+
+	$node->backup($backup) unless -d $node->backup_dir . "/$backup";
+	$standby->init_from_backup($node, $backup);
+	$standby->enable_streaming($upstream);
+	$standby->append_conf('postgresql.conf', $options{conf} // '');
+	$options{clock} ? $options{clock}->start($standby) : $standby->start;
+	# A standby that is followed has no position of its own to write at.
+	$upstream->wait_for_catchup($standby, 'replay', $upstream->lsn($options{upstream} ? 'replay' : 'write'));
+	return $standby;
+}
+
+# What the primary writes from now on does not reach this standby.
+sub cut_off
+{
+	my ($standby) = @_;
+	$standby->append_conf('postgresql.conf', "primary_conninfo = ''");
+	$standby->reload;
+	return $standby->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'walreceiver'");
+}
+
+# A node whose directory is a copy of another one, as cp makes it: nothing in it says that it is a
+# copy. Not started.
+sub copy_of
+{
+	my ($directory, $name) = @_;
+	my $copy = PostgreSQL::Test::Cluster->new($name);
+
+	system('cp', '-a', $directory, $copy->data_dir) == 0 or croak "could not copy $directory";
+	unlink $copy->data_dir . '/postmaster.pid';
+	chmod 0700, $copy->data_dir;
+	$copy->append_conf('postgresql.conf', 'port = ' . $copy->port . "\nunix_socket_directories = '" . $copy->host . "'");
+	return $copy;
 }
 
 # Polls until the code returns true; false if it never does.

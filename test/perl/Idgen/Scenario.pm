@@ -3,6 +3,7 @@ package Idgen::Scenario;
 use strict;
 use warnings;
 use Exporter 'import';
+use List::Util qw(min);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -12,7 +13,7 @@ use Idgen::Ledger;
 use Idgen::Node;
 use Idgen::Session;
 
-our @EXPORT = qw(crash_in_the_middle churn);
+our @EXPORT = qw(crash_in_the_middle churn served_after_fence);
 
 # clients insert for so many seconds, some of them rolling back; one of their backends is killed in
 # the middle. Unique, and after the recovery inserts go on.
@@ -113,6 +114,43 @@ sub churn
 	note("$rounds rounds, errors: " . join(' ', map { "$_=$stats->{errors}{$_}" } sort keys %{ $stats->{errors} }));
 	$session->close;
 	return;
+}
+
+# Namespaces that have just been fenced: each answers IG001, says for how long, and is served after
+# that, neither earlier nor much later. Notes their IDs in the ledger, under the namespace's name.
+# Returns { namespace => its least ID }. Options: at_most => the longest wait in seconds, count (200).
+sub served_after_fence
+{
+	my ($ledger, $session, $what, $namespaces, %options) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $count = $options{count} // 200;
+	my (%until, %least);
+
+	$session->query("SET idgen.wait_timeout = '100ms'");
+	foreach my $namespace (@$namespaces)
+	{
+		my $result = $session->query("SELECT idgen_next('$namespace')");
+		is(Idgen::Session::state_of($result), 'IG001', "$what: $namespace is fenced") or diag(explain($result->{error} // $result->{rows}));
+		my ($stated) = ($result->{error}{D} // '') =~ /in (\d+\.\d+) seconds/;
+		ok(defined $stated && $stated <= $options{at_most}, "$what: and says for how long, at most $options{at_most} s") or diag(explain($result->{error}));
+		$until{$namespace} = $result->{end_us} + ($stated // 0) * 1e6;
+	}
+	foreach my $namespace (sort { $until{$a} <=> $until{$b} } @$namespaces)
+	{
+		my $result;
+		wait_until(
+			sub {
+				$result = $session->query("SELECT idgen_next_batch($count, '$namespace')");
+				return Idgen::Session::state_of($result) ne 'IG001';
+			});
+		is(Idgen::Session::state_of($result), '', "$what: $namespace is served after that") or diag(explain($result->{error}));
+		my $late = ($result->{end_us} - $until{$namespace}) / 1e6;
+		ok($late > -0.1 && $late < $Idgen::Node::grace, "$what: neither earlier than said nor much later") or diag("$late s later");
+		$ledger->add($namespace, $result);
+		$least{$namespace} = min(map { $_->[0] } @{ $result->{rows} });
+	}
+	$session->query('RESET idgen.wait_timeout');
+	return \%least;
 }
 
 1;

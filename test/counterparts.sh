@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# Shows that the tests can fail: takes each rule of test/break.sh out of a build and runs the test
+# that is named for it there, which has to fail, and in the check that is about the rule.
+#
+#   test/counterparts.sh DIRECTORY
+#
+#   TESTS="name ..."   only these rules
+#   IDGEN_JOBS=n       rules at a time (default 2)
+#
+# That the test passes with the rule is what make test and make drills have seen.
+#
+# Prints a table. What is not "caught" is a failure of this stage:
+#   NOT CAUGHT      the test passes without the rule
+#   OTHER CHECK     it fails, but in no check that is about the rule
+#   NO TEST         the build does not compile, or the test ended before its first failed check
+# DIRECTORY/summary gets "<caught> <failures>"; what a rule left behind is in DIRECTORY/<rule>.
+set -euo pipefail
+# shellcheck source=test/lib.sh
+. "$(dirname "$0")/lib.sh"
+[ $# -eq 1 ] || die 'usage: test/counterparts.sh DIRECTORY'
+cd "$top"
+mkdir -p "$1"
+dir=$(cd "$1" && pwd -P)
+# A test that hangs without its rule has not shown why.
+seconds_max=120
+
+# Runs the test of a rule on a build without it; the verdict goes to a file.
+try_rule()
+{
+	local name=$1 test=$2 check=$3 own=$dir/$1 started=$SECONDS file stage status=0
+	file=$(ls test/t/"${test%:*}".pl test/drills/"${test%:*}".pl 2>/dev/null || true)
+	stage=tap
+	[ "${file#test/drills/}" = "$file" ] || stage=drills
+	mkdir -p "$own"
+	if [ ! -f "$file" ] ||
+		! test/private-tree.sh --break "$name" --from "$dir/base" "$own/pg" >"$own/build.out" 2>&1; then
+		echo 'NO TEST' >"$own/verdict"
+		return
+	fi
+	IDGEN_TREE=$own/pg IDGEN_SCRATCH=$own IDGEN_PART=$(part_of "$test") IDGEN_EXPECTED=$check \
+		QUICK=1 TESTS=${test%:*} timeout -k 15 "$seconds_max" test/run.sh "$stage" >"$own/out" 2>&1 || status=$?
+	# The failed checks, as test/prove.pl shows them.
+	if grep '^not ok' "$own/out" | grep -qE -- "$check"; then
+		echo caught
+	elif grep -q '^not ok' "$own/out"; then
+		echo 'OTHER CHECK'
+	elif [ "$status" -eq 0 ]; then
+		echo 'NOT CAUGHT'
+	else
+		echo 'NO TEST'
+	fi >"$own/verdict"
+	echo $((SECONDS - started)) >"$own/seconds"
+	# Room for the others; the logs stay.
+	rm -rf "$own/pg" "$own"/*/tmp_check/t_*_data
+}
+
+part_of()
+{
+	case $1 in
+		*:*) echo "${1#*:}" ;;
+	esac
+}
+
+test/private-tree.sh "$dir/base" >"$dir/build.out" 2>&1 || { cat "$dir/build.out"; die 'build failed'; }
+rules=()
+while IFS=$'\t' read -r name test check; do
+	case " ${TESTS:-$name} " in
+		*" $name "*) ;;
+		*) continue ;;
+	esac
+	rules+=("$name"$'\t'"$test")
+	while [ "$(jobs -pr | wc -l)" -ge "${IDGEN_JOBS:-2}" ]; do
+		wait -n || true
+	done
+	try_rule "$name" "$test" "$check" &
+done < <(test/break.sh --list)
+wait
+[ ${#rules[@]} -gt 0 ] || die "no rules${TESTS:+ named $TESTS}: a stage that tests nothing has failed"
+
+# Why a rule was not caught: the checks that failed, else the end of what was said.
+explain()
+{
+	local own=$dir/$1
+	echo "---- $1"
+	[ -s "$own/out" ] || { tail -n 5 "$own/build.out" 2>/dev/null || echo 'there is no such test'; return; }
+	grep '^not ok' "$own/out" || grep -v '^[0-9]\{4\}-' "$own/out" | head -n 20
+}
+
+caught=0
+wrong=()
+printf '%-24s %-28s %-12s %s\n' rule test verdict seconds
+for rule in "${rules[@]}"; do
+	name=${rule%$'\t'*}
+	verdict=$(cat "$dir/$name/verdict" 2>/dev/null || echo 'NO TEST')
+	printf '%-24s %-28s %-12s %4s\n' "$name" "${rule#*$'\t'}" "$verdict" "$(cat "$dir/$name/seconds" 2>/dev/null || true)"
+	if [ "$verdict" = caught ]; then
+		caught=$((caught + 1))
+		rm -rf "${dir:?}/$name"
+	else
+		wrong+=("$name")
+	fi
+done
+for name in ${wrong[@]+"${wrong[@]}"}; do
+	explain "$name"
+done
+echo "$caught $((${#rules[@]} - caught))" >"$dir/summary"
+[ "$caught" -eq ${#rules[@]} ]

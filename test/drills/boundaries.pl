@@ -1,0 +1,265 @@
+# The boundaries of a tick, which sessions reach together thousands of times, and the boundary of
+# trust: what a superuser can do to the tables of the authority past its guards, followed by a crash.
+#
+#   SEED=number
+use strict;
+use warnings;
+use List::Util qw(max min sum0);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use Idgen::Ledger;
+use Idgen::Node;
+use Idgen::Session;
+
+my $quick = $ENV{QUICK};
+my $seed = $ENV{SEED} || time;
+note("SEED=$seed");
+srand($seed);
+
+my $node = idgen_node('boundaries', conf => "idgen.wait_timeout = '20s'\nidgen.idle_timeout = '10min'\nmax_worker_processes = 48
+idgen.max_clock_error = '500ms'\nmax_connections = 200");
+my $ledger = Idgen::Ledger->new;
+
+# --- Ticks.
+
+# Ticks of a namespace with one worker number, by what the ledger has: all sequence values of each but
+# the first and the last are used, and none twice.
+sub ticks_are_full
+{
+	my ($namespace, $sequence_bits, $least) = @_;
+	my (%used, @wrong);
+	foreach my $id ($ledger->ids($namespace))
+	{
+		push @{ $used{ $id >> $sequence_bits } }, $id & ((1 << $sequence_bits) - 1);
+	}
+	my @ticks = sort { $a <=> $b } keys %used;
+	foreach my $tick (@ticks)
+	{
+		my @sequence = sort { $a <=> $b } @{ $used{$tick} };
+		my $expected = join ' ', 0 .. $#sequence;
+		push @wrong, "tick $tick: @sequence" if "@sequence" ne $expected;
+	}
+	is(join("\n", @wrong[ 0 .. min($#wrong, 5) ]), '', "$namespace: every tick is used from its beginning, without a gap or a repetition");
+	my $full = grep { @{ $used{$_} } == 1 << $sequence_bits } @ticks;
+	cmp_ok($full, '>=', $least, "$full ticks of " . @ticks . ' were used to their end');
+	return @ticks;
+}
+
+if (part('ticks'))
+{
+	$node->safe_psql('postgres', q{
+		SELECT idgen_create_namespace('seconds', worker_bits => 0, sequence_bits => 6, tick_ms => 1000, grant_interval => '2 s');
+		SELECT idgen_create_namespace('small', worker_bits => 0, sequence_bits => 2);
+		SELECT idgen_create_namespace('exact', worker_bits => 0, sequence_bits => 2);
+		SELECT idgen_create_namespace('spilling', worker_bits => 3, sequence_bits => 1)});
+	my $seconds_run = $quick ? 2 : 5;
+	my $ms = sub { int((time - 1735689600) * 1000) };
+	my $began = $ms->();
+
+	# A tick of a second, which two sessions use up within milliseconds and wait at its end together;
+	# meanwhile thousands of short ones.
+	my @loads = map { $ledger->start($node, seconds => $seconds_run, %$_) } (
+		{ clients => 2, label => 'seconds', mix => [ [ 1, "SELECT idgen_next('seconds')" ], [ 1, "SELECT idgen_next_batch(5, 'seconds')" ] ] },
+		{ clients => 2, label => 'small', mix => [ [ 1, "SELECT idgen_next('small') FROM generate_series(1, 500)" ] ] },
+		# What is left of a tick, exactly that, or one more.
+		{ clients => 2, label => 'exact', mix => [ map { [ 1, "SELECT idgen_next_batch($_, 'exact')" ] } (1, 3, 4, 5, 8, 16, 63, 64, 65) ] },
+		{ clients => 3, label => 'spilling', mix => [ [ 2, "SELECT idgen_next('spilling') FROM generate_series(1, 300)" ], [ 1, "SELECT idgen_next_batch(99, 'spilling')" ] ] });
+	foreach my $load (@loads)
+	{
+		my $stats = $load->finish;
+		is($stats->{failure} . $stats->{unanswered}, '0', "$stats->{calls} calls, all answered");
+		is_deeply($stats->{errors}, {}, 'without an error') or diag(explain($stats));
+	}
+	my $ended = $ms->();
+	ticks_are_full('seconds', 6, $seconds_run - 1);
+	# Busy neighbours may take some ticks away.
+	my $least = $seconds_run * 100;
+	my @small = ticks_are_full('small', 2, $least);
+	my @exact = ticks_are_full('exact', 2, $least);
+	cmp_ok(min(@small, @exact), '>=', $began - 1, 'no tick is before the first call');
+	cmp_ok(max(@small, @exact), '<=', $ended, 'or after the last one: no sequence ran over into the tick');
+	my ($format_worker, %workers) = (7);
+	$workers{ ($_ >> 1) & $format_worker }++ foreach $ledger->ids('spilling');
+	cmp_ok(scalar keys %workers, '>', 1, 'sessions spilled over ' . keys(%workers) . ' workers');
+	# Rising within each session: that is what spilling must keep.
+	$ledger->is_unique('boundaries of ticks');
+	$ledger->is_granted($node, $_) foreach qw(seconds small exact spilling);
+}
+
+# --- The extension is dropped and created again: what was issued from a namespace of the same name is
+# known no more, but by the server.
+
+if (part('dropped'))
+{
+	my $session = Idgen::Session->new($node);
+	foreach my $round (1 .. 5)
+	{
+		$session->query(q{SELECT idgen_create_namespace('again', worker_bits => 0, sequence_bits => 0, run_ahead => '2 s')});
+		my $result = $session->query(q{SELECT idgen_next_batch(300, 'again')});
+		is(scalar @{ $result->{rows} }, 300, "a namespace, created $round times, issues") or diag(explain($result->{error}));
+		$ledger->add('again', $result);
+		is($session->sqlstate('DROP EXTENSION idgen; CREATE EXTENSION idgen'), '', 'and is dropped');
+	}
+	$session->close;
+	$ledger->is_unique('dropped and created again');
+}
+
+# --- Damage, and a crash.
+
+# Whatever is forgotten comes again at once: one worker number, one ID per tick, ahead of the clock.
+my $namespace = q{worker_bits => 0, sequence_bits => 0, run_ahead => '1 s', horizon => '2 s', promotion => 'fence'};
+my @tables = qw(idgen_namespace idgen_floor idgen_worker idgen_authority idgen_incarnation idgen_grant);
+
+# What can be done to a table. In "undone": what makes the table as it was, though not its rows.
+my $enable = 'ALTER TABLE %t ENABLE ALWAYS TRIGGER idgen_guard_row; ALTER TABLE %t ENABLE ALWAYS TRIGGER idgen_guard_truncate';
+my %ways = (
+	unlogged => { do => 'ALTER TABLE %t SET UNLOGGED', undo => 'ALTER TABLE %t SET LOGGED', standing => 1 },
+	truncated => { do => 'ALTER TABLE %t DISABLE TRIGGER ALL; TRUNCATE %t', undo => $enable, standing => 1 },
+	emptied => { do => 'ALTER TABLE %t DISABLE TRIGGER ALL; DELETE FROM %t', undo => $enable, standing => 1 },
+	# As the guards were; only the rows are gone.
+	hidden => { do => "BEGIN; ALTER TABLE %t DISABLE TRIGGER ALL; DELETE FROM %t; $enable; COMMIT" },
+	disabled => { do => 'ALTER TABLE %t DISABLE TRIGGER ALL', undo => $enable, standing => 1 },
+);
+# What the guards do not let happen, or make harmless.
+my @harmless = (
+	[ 'DELETE FROM %t', '55000' ],
+	[ 'TRUNCATE %t', '55000' ],
+	[ "SET session_replication_role = 'replica'; DELETE FROM %t", '' ],
+	[ "SET session_replication_role = 'replica'; TRUNCATE %t", '55000' ],
+);
+
+sub maximum { return max(0, $ledger->ids($_[0])); }
+
+# One call in the database of a case: the SQLSTATE, with the IDs in the ledger.
+sub issue
+{
+	my ($session, $case, $count) = @_;
+	my $result = $session->query("SELECT idgen_next_batch($count, 'ahead')", 40);
+	$ledger->add($case, $result);
+	return Idgen::Session::state_of($result);
+}
+# What is refused because of damage is waited for, to the call's bound.
+sub connect_to
+{
+	my ($case) = @_;
+	return Idgen::Session->new($node, dbname => $case->{name}, options => '-c client_min_messages=error -c idgen.wait_timeout=300ms');
+}
+# After damage: refused; or issued, and then not what was issued before. After a crash the only worker
+# number may be reserved for a moment, too.
+sub refused_or_right { return $_[0] =~ /^(|IG00[1357]|42704)$/; }
+
+# A mark that is changed from outside while the worker remembers what it was, with every guard in its
+# place again: it is noticed, and not made lower than somebody said it is.
+if (part('outside'))
+{
+	my $session = Idgen::Session->new($node, options => '-c idgen.wait_timeout=300ms');
+	foreach my $change (3_600_000, -100)
+	{
+		(my $name = "by$change") =~ tr/-/_/;
+		my $mark = "SELECT high_water FROM idgen_worker WHERE namespace = '$name'";
+		$session->query("SELECT idgen_create_namespace('$name', worker_bits => 0, grant_interval => '50 ms', horizon => '200 ms')");
+		ok(wait_until(sub { $session->sqlstate("SELECT idgen_next('$name')") eq '' }, 10), 'a namespace issues');
+		(my $do = "BEGIN; ALTER TABLE %t DISABLE TRIGGER ALL; UPDATE %t SET high_water = high_water + $change WHERE namespace = '$name'
+			RETURNING high_water; $enable; COMMIT") =~ s/%t/idgen_worker/g;
+		my $changed = $session->value($do);
+		ok($changed, "its mark is changed by $change");
+		my ($state, $until) = ('', time + 2);
+		while ($state eq '' && time < $until)
+		{
+			my $result = $session->query("SELECT idgen_next('$name')");
+			$ledger->add($name, $result) if !$result->{error};
+			$state = Idgen::Session::state_of($result);
+		}
+		cmp_ok($session->value($mark), '>=', $changed, 'the mark is not lowered');
+		is($state, 'IG005', 'it is refused');
+	}
+	$session->close;
+}
+
+if (part('damage'))
+{
+	my @cases;
+	$node->safe_psql('postgres', 'CREATE DATABASE untouched');
+	$node->safe_psql('untouched', "CREATE EXTENSION idgen; SELECT idgen_create_namespace('ahead', $namespace)");
+	foreach my $table (@tables)
+	{
+		foreach my $way (sort keys %ways)
+		{
+			(my $name = "${table}_$way") =~ s/^idgen_//;
+			next if $quick && $table !~ /^idgen_(worker|floor)$/ && $way !~ /^(unlogged|hidden)$/;
+			push @cases, { name => $name, table => $table, way => $ways{$way}, what => $way };
+		}
+	}
+	# Each in a database of its own, so that one crash will do for all.
+	foreach my $case (@cases)
+	{
+		$node->safe_psql('postgres', "CREATE DATABASE $case->{name} TEMPLATE untouched");
+		my $session = $case->{session} = connect_to($case);
+		is(issue($session, $case->{name}, 500), '', "$case->{name}: it issues");
+		# What it did is what is to be kept, and no more than that is granted meanwhile.
+		foreach my $harmless ($case->{what} eq 'hidden' ? @harmless : ())
+		{
+			my ($sql, $state) = @$harmless;
+			$sql =~ s/%t/$case->{table}/g;
+			my $count = $session->value("SELECT count(*) FROM $case->{table}");
+			is($session->sqlstate($sql), $state, "$sql: " . ($state || 'ignored'));
+			$session->query('RESET session_replication_role');
+			cmp_ok($session->value("SELECT count(*) FROM $case->{table}"), '>=', $count, 'every row is still there');
+		}
+		(my $do = $case->{way}{do}) =~ s/%t/$case->{table}/g;
+		$session->query("CREATE TABLE saved AS TABLE $case->{table}");
+		my $result = $session->query($do);
+		is(Idgen::Session::state_of($result), '', "$case->{what}") or diag(explain($result));
+		my $state = issue($session, $case->{name}, 10);
+		ok(refused_or_right($state), "a call then: '$state'");
+	}
+	# A guard that is off or a table that is not logged stops everything, at the next grant at the latest.
+	foreach my $case (grep { $_->{way}{standing} } @cases)
+	{
+		my $state;
+		ok(wait_until(sub { ($state = issue($case->{session}, $case->{name}, 20)) ne '' }, 10), "$case->{name}: no more is granted");
+		like($state, qr/^(IG005|IG007|42704)$/, "which is said by '$state'");
+	}
+	ok(crash($node), 'and the server is killed');
+	$node->start;
+	foreach my $case (@cases)
+	{
+		my $session = $case->{session} = connect_to($case);
+		my $count = $session->value("SELECT count(*) FROM $case->{table}");
+		my $before = maximum($case->{name});
+		my $state = issue($session, $case->{name}, 50);
+		ok(refused_or_right($state), "$case->{name}: $count rows are left, a call gets '$state'");
+		# What an operator does: the table, the rows if the namespace would not be known without them.
+		if (my $undo = $case->{way}{undo})
+		{
+			$undo =~ s/%t/$case->{table}/g;
+			is($session->sqlstate($undo), '', 'the table is as it was');
+		}
+		if ($session->value("SELECT count(*) FROM $case->{table}") == 0 && $case->{table} =~ /namespace|floor/)
+		{
+			(my $put_back = "BEGIN; ALTER TABLE %t DISABLE TRIGGER ALL; INSERT INTO %t TABLE saved; $enable; COMMIT") =~ s/%t/$case->{table}/g;
+			is($session->sqlstate($put_back), '', 'and has its rows');
+		}
+		$state = issue($session, $case->{name}, 50);
+		ok(refused_or_right($state), "a call then: '$state'");
+		# Where marks are lost nothing is guessed.
+		is($state, 'IG005', 'which are marks, so that it is refused') if $case->{table} eq 'idgen_worker' && $case->{what} ne 'disabled' && $case->{what} ne 'unlogged';
+		my $above = maximum($case->{name});
+		my $fence = $state eq 'IG007' ? 'adopt' : 'fence';
+		is($session->sqlstate("SELECT idgen_${fence}_namespace('ahead', $above)"), '', "a $fence above what was seen");
+	}
+	foreach my $case (@cases)
+	{
+		my $session = $case->{session};
+		my $above = maximum($case->{name});
+		my $state;
+		ok(wait_until(sub { ($state = issue($session, $case->{name}, 50)) eq '' }, 30), "$case->{name}: it is served again") or diag($state);
+		$session->close;
+	}
+	my $found = $ledger->is_unique('damage and a crash');
+}
+$node->stop;
+done_testing();
