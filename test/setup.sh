@@ -44,8 +44,9 @@ check()
 	case $stages in
 		*' model '*) have spin || need 'the model checker spin' spin ;;&
 		*' instructions '*)
-			have valgrind && has_header valgrind/callgrind.h ||
-				need 'valgrind with its headers' valgrind ;;&
+			if ! have valgrind || ! has_header valgrind/callgrind.h; then
+				need 'valgrind with its headers' valgrind
+			fi ;;&
 		*' fuzz '*) [ -n "$(fuzzing_cc)" ] || need 'clang with libFuzzer' clang libclang-rt-dev ;;
 	esac
 	if find_postgres; then
