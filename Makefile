@@ -19,7 +19,7 @@ REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(sort $(wildcard sql/*.sq
 REGRESS_OPTS = --load-extension=idgen
 EXTRA_CLEAN = tmp_check results regression.diffs regression.out test/unit/build test/fuzz/build test/sim/build
 
-harness_targets := help unit sim model regress isolation pgtap tap test quick drills counterparts demo bench fuzz
+harness_targets := help unit sim model regress isolation pgtap tap instructions test quick drills counterparts demo bench fuzz
 
 # IDGEN_BREAK=<name> takes one safety rule out (test/break.sh), to see that the rule's test
 # notices. Such a build must never reach a real server: only the harness honours it, in its own
@@ -79,10 +79,11 @@ help:
 	@echo 'make pgtap       behaviour by namespace and role'
 	@echo 'make isolation   two sessions interleaved'
 	@echo 'make tap         real clusters: crash, restart, concurrency'
+	@echo 'make instructions  has issuing become slower? counted, not timed'
 	@echo 'make drills      the long ones (QUICK=1, SEED=..., N=...), and counterparts'
 	@echo 'make counterparts  each safety rule taken out in turn: its test has to fail'
 	@echo 'make fuzz        more inputs for the core than those that make unit replays (FUZZ_SECONDS=60, SEED=...)'
-	@echo 'make bench       measurements'
+	@echo 'make bench       measurements (QUICK=1 for a glance, TESTS="issue inserts ..." for parts, SOAK=1)'
 	@echo 'make clean       remove what was built'
 	@echo
 	@echo 'TESTS="name ..." runs only these tests of a stage; KEEP=1 keeps the scratch directory.'
@@ -94,7 +95,10 @@ export IDGEN_COMMIT ?= $(shell git rev-parse --short=7 HEAD 2>/dev/null)
 unit sim regress isolation pgtap tap counterparts bench:
 	@$(in_sandbox) test/run.sh $@
 
-# Only these need spin.
+# Each of these needs what no other stage does.
+instructions:
+	@test/setup.sh instructions && exec test/sandbox.sh test/run.sh instructions
+
 model:
 	@test/setup.sh model && exec test/sandbox.sh test/run.sh model
 
@@ -105,7 +109,7 @@ quick:
 	@$(in_sandbox) test/run.sh unit regress
 
 test:
-	@test/setup.sh model && exec test/sandbox.sh test/run.sh unit sim model build regress pgtap isolation tap
+	@test/setup.sh model instructions && exec test/sandbox.sh test/run.sh unit sim model build regress pgtap isolation tap instructions
 
 # Tests are named for one stage: with TESTS there are only the drills.
 drills:

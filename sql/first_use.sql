@@ -97,3 +97,15 @@ SELECT idgen_next('first use prepared') > 0 AS after \gset
 \endif
 \echo :before
 \echo :after
+
+-- An extension created again: what the session knew of the old one is no longer fit to issue from,
+-- also after the new one was looked at.
+SELECT pg_temp.outcome('SELECT idgen_next() > 0');
+BEGIN;
+SET LOCAL client_min_messages = warning;
+DROP EXTENSION idgen;
+CREATE EXTENSION idgen;
+SELECT count(*) FROM idgen_decode(1);
+SELECT pg_temp.outcome('SELECT idgen_next()');
+ROLLBACK;
+SELECT pg_temp.outcome('SELECT idgen_next() > 0');

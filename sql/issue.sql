@@ -251,3 +251,33 @@ SET idgen.wait_timeout = 0;
 SELECT idgen_next('issue') > 0 AS one;
 SELECT count(*) FROM idgen_next_batch(100, 'issue');
 RESET idgen.wait_timeout;
+
+-- An expression that is evaluated again with another name uses the other namespace.
+DO $$
+DECLARE
+    name text;
+    id bigint;
+BEGIN
+    FOR i IN 1..4 LOOP
+        name := CASE i % 2 WHEN 0 THEN 'default' ELSE 'issue other' END;
+        id := idgen_next(name);
+        IF abs(extract(epoch FROM clock_timestamp() - idgen_timestamp(id, name))) > 600 THEN
+            RAISE EXCEPTION '% is not an ID of %', id, name;
+        END IF;
+    END LOOP;
+END
+$$;
+
+-- A batch in FROM and one in the list of columns are the same.
+SELECT count(*), count(DISTINCT id), bool_and(id > before) AS rises FROM
+  (SELECT id, coalesce(lag(id) OVER (ORDER BY n, place), 0) AS before
+     FROM generate_series(1, 3) n, LATERAL idgen_next_batch(n * 3000, 'issue') WITH ORDINALITY b (id, place)) q;
+SELECT count(*), count(DISTINCT id) FROM
+  (SELECT idgen_next_batch(n * 3000, 'issue') AS id FROM generate_series(0, 3) n) q;
+SELECT (SELECT count(*) FROM idgen_next_batch(0, 'issue')) AS none, count(*), count(a), count(b), bool_and(a <> b) AS differ
+  FROM ROWS FROM (idgen_next_batch(5, 'issue'), idgen_next_batch(3, 'issue')) AS r (a, b);
+BEGIN;
+DECLARE issue_batch SCROLL CURSOR FOR SELECT id FROM idgen_next_batch(3, 'issue') id;
+FETCH ALL FROM issue_batch \g /dev/null
+MOVE BACKWARD 2 FROM issue_batch;
+COMMIT;

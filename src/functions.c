@@ -7,6 +7,8 @@
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "funcapi.h"
+#include "miscadmin.h"
+#include "nodes/primnodes.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
@@ -51,8 +53,7 @@ issuing_argument(FunctionCallInfo fcinfo, int n)
 	name = (struct varlena *) PG_GETARG_POINTER(n);
 	if (unlikely(VARATT_IS_COMPRESSED(name) || VARATT_IS_EXTERNAL(name)))
 		name = PG_DETOAST_DATUM_PACKED(PointerGetDatum(name));
-	if (likely(last != NULL && idgen_namespace_current(last) &&
-			   idgen_namespace_may_issue(last) &&
+	if (likely(last != NULL && idgen_namespace_open(last) &&
 			   idgen_namespace_is(last, VARDATA_ANY(name),
 								  VARSIZE_ANY_EXHDR(name))))
 		return last;
@@ -63,6 +64,43 @@ issuing_argument(FunctionCallInfo fcinfo, int n)
 	return last;
 }
 
+/* Is the first argument a constant of the expression, as a default is? */
+static bool
+first_is_constant(FunctionCallInfo fcinfo)
+{
+	Node	   *expr = fcinfo->flinfo->fn_expr;
+
+	return expr != NULL && IsA(expr, FuncExpr) &&
+		IsA(linitial(castNode(FuncExpr, expr)->args), Const);
+}
+
+static pg_noinline IdgenNamespace *
+find_only_argument(FunctionCallInfo fcinfo)
+{
+	IdgenNamespace *ns = issuing_argument(fcinfo, 0);
+
+	if (first_is_constant(fcinfo))
+		fcinfo->flinfo->fn_extra = ns;
+	return ns;
+}
+
+/*
+ * The namespace named by the only argument, to issue from.
+ *
+ * A constant is not looked at again as long as the namespace is fit to issue
+ * from: entries live as long as the process.  A parameter is, since an
+ * expression of PL/pgSQL is evaluated again and again with other values.
+ */
+static inline IdgenNamespace *
+only_argument(FunctionCallInfo fcinfo)
+{
+	IdgenNamespace *ns = fcinfo->flinfo->fn_extra;
+
+	if (likely(ns != NULL && idgen_namespace_open(ns)))
+		return ns;
+	return find_only_argument(fcinfo);
+}
+
 /* --------------------------------------------------------------------
  * Issuing
  * -------------------------------------------------------------------- */
@@ -71,58 +109,114 @@ PG_FUNCTION_INFO_V1(idgen_next);
 Datum
 idgen_next(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT64(idgen_generator_next(issuing_argument(fcinfo, 0)));
+	PG_RETURN_INT64(idgen_generator_next(only_argument(fcinfo)));
+}
+
+/* The runs of a batch; the count is checked. */
+static IdgenIdRun *
+issue_batch(FunctionCallInfo fcinfo, int *run_count)
+{
+	IdgenNamespace *ns = issuing_argument(fcinfo, 1);
+	int32		count;
+
+	REQUIRE_ARG(0, "count");
+	count = PG_GETARG_INT32(0);
+	if (count < 0 || count > idgen_max_batch)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("count must be between 0 and %d", idgen_max_batch),
+				 errhint("A superuser can raise \"idgen.max_batch\".")));
+	return idgen_generator_batch(ns, count, run_count);
+}
+
+/*
+ * The whole batch as a tuplestore, which the executor would make of it in FROM
+ * anyway, with a call for each row.
+ */
+static Datum
+materialize_batch(FunctionCallInfo fcinfo)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	MemoryContext old = MemoryContextSwitchTo(result->econtext->ecxt_per_query_memory);
+	bool		random = (result->allowedModes & SFRM_Materialize_Random) != 0;
+	Tuplestorestate *store = tuplestore_begin_heap(random, false, work_mem);
+	TupleDesc	desc = CreateTemplateTupleDesc(1);
+	bool		isnull = false;
+	int			run_count;
+	IdgenIdRun *runs;
+
+	TupleDescInitEntry(desc, 1, "idgen_next_batch", INT8OID, -1, 0);
+	MemoryContextSwitchTo(old);
+
+	runs = issue_batch(fcinfo, &run_count);
+	for (int i = 0; i < run_count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		for (int32 used = 0; used < runs[i].count; used++)
+		{
+			Datum		id = Int64GetDatum(runs[i].first + used);
+
+			tuplestore_putvalues(store, desc, &id, &isnull);
+		}
+	}
+	pfree(runs);
+	result->returnMode = SFRM_Materialize;
+	result->setResult = store;
+	result->setDesc = desc;
+	return (Datum) 0;
 }
 
 /* What a running idgen_next_batch() has still to return. */
 typedef struct IdgenBatch
 {
 	IdgenIdRun *run;			/* the current one */
+	int			runs_left;		/* with it */
 	int32		used;			/* of it */
 } IdgenBatch;
 
-PG_FUNCTION_INFO_V1(idgen_next_batch);
-Datum
-idgen_next_batch(PG_FUNCTION_ARGS)
+/* The batch row by row, as a list of columns wants it. */
+static Datum
+return_batch(FunctionCallInfo fcinfo)
 {
 	FuncCallContext *context;
 	IdgenBatch *batch;
 
 	if (SRF_IS_FIRSTCALL())
 	{
-		IdgenNamespace *ns;
-		int32		count;
-		int			run_count;
 		MemoryContext old;
-
-		ns = issuing_argument(fcinfo, 1);
-		REQUIRE_ARG(0, "count");
-		count = PG_GETARG_INT32(0);
-		if (count < 0 || count > idgen_max_batch)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("count must be between 0 and %d", idgen_max_batch),
-					 errhint("A superuser can raise \"idgen.max_batch\".")));
 
 		context = SRF_FIRSTCALL_INIT();
 		old = MemoryContextSwitchTo(context->multi_call_memory_ctx);
 		batch = palloc0(sizeof(IdgenBatch));
-		batch->run = idgen_generator_batch(ns, count, &run_count);
+		batch->run = issue_batch(fcinfo, &batch->runs_left);
 		MemoryContextSwitchTo(old);
 		context->user_fctx = batch;
-		context->max_calls = count;
 	}
 
 	context = SRF_PERCALL_SETUP();
 	batch = context->user_fctx;
-	if (context->call_cntr >= context->max_calls)
-		SRF_RETURN_DONE(context);
-	if (batch->used == batch->run->count)
+	if (batch->runs_left > 0 && batch->used == batch->run->count)
 	{
 		batch->run++;
+		batch->runs_left--;
 		batch->used = 0;
 	}
+	if (batch->runs_left == 0)
+		SRF_RETURN_DONE(context);
 	SRF_RETURN_NEXT(context, Int64GetDatum(batch->run->first + batch->used++));
+}
+
+PG_FUNCTION_INFO_V1(idgen_next_batch);
+Datum
+idgen_next_batch(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	/* only a first call has nothing left over from another one */
+	if (SRF_IS_FIRSTCALL() && result != NULL && IsA(result, ReturnSetInfo) &&
+		(result->allowedModes & SFRM_Materialize_Preferred) != 0)
+		return materialize_batch(fcinfo);
+	return return_batch(fcinfo);
 }
 
 /* --------------------------------------------------------------------
@@ -161,7 +255,7 @@ PG_FUNCTION_INFO_V1(idgen_next_json);
 Datum
 idgen_next_json(PG_FUNCTION_ARGS)
 {
-	IdgenNamespace *ns = issuing_argument(fcinfo, 0);
+	IdgenNamespace *ns = only_argument(fcinfo);
 	char		digits[MAXINT8LEN + 1];
 	JsonbParseState *state = NULL;
 

@@ -157,6 +157,7 @@ static void
 look_again(IdgenNamespace *ns)
 {
 	ns->version = 0;
+	ns->open_version = 0;
 	ns->pool_version = 0;
 }
 
@@ -557,6 +558,7 @@ check_may_issue(IdgenNamespace *ns)
 
 	idgen_namespace_require_committed(ns);
 	idgen_namespace_require_issue(ns);
+	ns->open_version = ns->version;
 }
 
 /*
@@ -709,20 +711,27 @@ issue_fast(IdgenNamespace *ns, int32 count, IdgenCursorRun *run)
 	return outcome == IDGEN_TRY_ISSUED;
 }
 
+/* The next ID, by all means; apart, so that the common case needs no room for it. */
+static pg_noinline int64
+next_slowly(IdgenNamespace *ns)
+{
+	IdgenCursorRun run;
+	IdgenCall	call;
+
+	call_begin(&call, ns);
+	return issue_slowly(&call, 1, &run);
+}
+
 /* The next ID. */
 int64
 idgen_generator_next(IdgenNamespace *ns)
 {
 	IdgenCursorRun run;
-	IdgenCall	call;
 
-	if (likely(issue_fast(ns, 1, &run)))
-	{
-		opened_until_us = 0;
-		return note_issued(ns, &ns->refs[ns->at], &run);
-	}
-	call_begin(&call, ns);
-	return issue_slowly(&call, 1, &run);
+	if (unlikely(!issue_fast(ns, 1, &run)))
+		return next_slowly(ns);
+	opened_until_us = 0;
+	return note_issued(ns, &ns->refs[ns->at], &run);
 }
 
 /*

@@ -141,6 +141,7 @@ idgen_namespace_refresh(IdgenNamespace *ns)
 	ns->run_ahead = ns->row.run_ahead_ms / ns->row.layout.tick_ms;
 	ns->allowed_user = InvalidOid;
 	ns->version = version;
+	ns->open_version = 0;
 	return true;
 }
 

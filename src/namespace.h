@@ -25,6 +25,8 @@ typedef struct IdgenNamespace
 	char		name[NAMEDATALEN];	/* hash key */
 	int			name_length;
 	uint64		version;		/* current if == idgen_namespace_version */
+	uint64		open_version;	/* found fit to issue from if this is, too; whom
+								 * it may issue for is asked each time */
 	IdgenNamespaceRow row;
 	bool		has_identity;
 	bool		format_changed; /* since its identity was recorded */
@@ -77,6 +79,14 @@ static inline bool
 idgen_namespace_current(const IdgenNamespace *ns)
 {
 	return ns->version == idgen_namespace_version;
+}
+
+/* Is it known that the current user may issue here and now? */
+static inline bool
+idgen_namespace_open(const IdgenNamespace *ns)
+{
+	return ns->open_version == idgen_namespace_version &&
+		idgen_namespace_may_issue(ns);
 }
 
 /* Is this the name of an entry?  The length first: it nearly always decides. */

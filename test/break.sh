@@ -265,8 +265,16 @@ if rule same-oid-fenced copies 'OID'; then
 	take src/fence.c '/* no twin can live, but the tables may be those of a template */
 			return fence_and_take_over(ns);' 'return IDGEN_CUSTODY_OURS;'
 fi
-if rule never-used-taken-over copies 'never'; then
-	take src/fence.c 'if (!idgen_namespace_rows_ever_granted(ns->name))' 'if (false)'
+if rule never-used-taken-over copies 'template, by log: so is a namespace never used'; then
+	take src/fence.c 'if (verdict == IDGEN_IDENTITY_OTHER_DATABASE &&
+		!idgen_namespace_rows_ever_granted(ns->name))' 'if (false)'
+fi
+if rule never-used-is-a-copy copies 'so is a namespace never used'; then
+	take src/fence.c 'if (verdict == IDGEN_IDENTITY_OTHER_DATABASE &&' 'if ('
+fi
+if rule half-of-externals promotion 'external generators issue'; then
+	take src/marks.c 'mark->high_water <= now ||
+			!idgen_worker_in_range(range, mark->worker))' 'mark->high_water <= now)'
 fi
 
 # --- DESIGN 8: the clock
@@ -334,6 +342,12 @@ if rule quorum-left 131_quorum 'cannot be given up while nothing is confirmed'; 
 fi
 if rule published-again 131_quorum 'without a hole'; then
 	take src/round.c 'if (publish_again(job, survey, mark))' 'if (false)'
+fi
+
+# No safety rule, and so not in the list: what the stage "instructions" watches.
+if [ "$wanted" = fast-path ]; then
+	found=1
+	take src/generator.c 'if (unlikely(ns->ref_count == 0))' 'if (true)'
 fi
 
 [ "$wanted" = --list ] || [ -n "$found" ] || die "no safety rule named $wanted, see test/break.sh"

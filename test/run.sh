@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs stages of the test suite and adds up what they found.
 #
-#   test/run.sh STAGE...      unit sim model build regress pgtap isolation tap drills counterparts
-#                             bench fuzz
+#   test/run.sh STAGE...      unit sim model build regress pgtap isolation tap instructions drills
+#                             counterparts bench fuzz
 #
 # Stops at the first stage that fails. A stage in which nothing ran has failed. The last line is
 # "N passed, N failed": test cases of the unit, pgTAP and TAP files, configurations of the model,
@@ -372,6 +372,22 @@ stage_counterparts()
 }
 
 # ---------------------------------------------------------------------------------------------
+# instructions: has issuing become slower, by a count that no other work on the machine changes?
+
+stage_instructions()
+{
+	local dir=$IDGEN_SCRATCH/instructions out=$IDGEN_SCRATCH/instructions.out status=0
+	# An ordinary build, as users have it: other flags are other code.
+	build || { failed=1; return 1; }
+	test/instructions/run.sh "$bin" "$IDGEN_SCRATCH/pg/source" "$dir" >"$out" 2>&1 || status=1
+	grep -v '^[0-9]* passed, ' "$out" || true
+	read -r passed failed < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$out") || true
+	passed=${passed:-0} failed=${failed:-0}
+	[ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
+	[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+}
+
+# ---------------------------------------------------------------------------------------------
 # bench: scripts that measure on a fresh server, with the flags of an ordinary build
 
 # Each test/bench/*.c becomes a module that LOAD and CREATE FUNCTION find as '$libdir/<name>'.
@@ -387,25 +403,64 @@ build_bench_modules()
 	done
 }
 
-stage_bench()
+# The parts of a full run in their order. load.sh runs only where it is asked for.
+select_bench()
 {
-	local files file dir=$IDGEN_SCRATCH/bench
-	mapfile -t files < <(select_tests test/bench/*.sh test/bench/*.sql)
-	[ ${#files[@]} -gt 0 ] || { nothing_to_test test/bench; return; }
-	build || { failed=1; return 1; }
-	build_bench_modules || { failed=1; return 1; }
-	start_server "$bin" "$dir" || { failed=1; return 1; }
-	export PGDATABASE=bench
-	createdb bench
-	psql -X -q -c 'CREATE EXTENSION idgen' || { failed=1; return 1; }
-	for file in "${files[@]}"; do
+	local part files=()
+	for part in issue sessions latency soak inserts bulk costs; do
+		files+=("test/bench/$part.pl")
+	done
+	[ -z "${TESTS:-}" ] || files+=(test/bench/load.sh)
+	select_tests "${files[@]}"
+}
+
+# What the sandbox takes back to the caller's tree: the results of a full run, or of a part.
+deliver_bench()
+{
+	local name=partial deliver=$IDGEN_SCRATCH/deliver/doc/bench
+	[ -n "${TESTS:-}${QUICK:-}" ] || name=full
+	mkdir -p "$deliver"
+	perl test/bench/report.pl "$IDGEN_BENCH_RESULTS" "$1" "$deliver/$name.svg" || return 1
+	{ cat "$1"; echo; cat "$2"; } >"$deliver/$name.txt"
+	echo "written: doc/bench/$name.svg doc/bench/$name.txt"
+}
+
+load_average() { [ ! -r /proc/loadavg ] || echo "load average $1: $(cut -d' ' -f1 /proc/loadavg) on $(cpu_count) processors"; }
+
+run_bench()
+{
+	local file status=0
+	load_average before
+	for file in "$@"; do
+		echo
 		echo "-- $file"
 		case $file in
 			*.sh) bash "$file" ;;
-			*.sql) psql -X -q -v ON_ERROR_STOP=1 -f "$file" ;;
-		esac || { failed=$((failed + 1)); continue; }
-		passed=$((passed + 1))
+			*.pl) perl "$file" ;;
+		esac || { echo "$file FAILED"; status=1; }
 	done
+	load_average after
+	return "$status"
+}
+
+stage_bench()
+{
+	local files dir=$IDGEN_SCRATCH/bench
+	mapfile -t files < <(select_bench)
+	[ ${#files[@]} -gt 0 ] || { nothing_to_test test/bench; return; }
+	build || { failed=1; return 1; }
+	build_bench_modules || { failed=1; return 1; }
+	# Room for the costs of a thousand generators; and no checkpoint or vacuum of the server's own choice.
+	start_server "$bin" "$dir" 'max_connections = 1200' 'idgen.max_cursors = 2048' 'shared_buffers = 512MB' \
+		'max_wal_size = 8GB' 'checkpoint_timeout = 1h' 'autovacuum = off' || { failed=1; return 1; }
+	export PGDATABASE=bench IDGEN_BENCH_DIR=$dir IDGEN_BENCH_RESULTS=$dir/results
+	: >"$IDGEN_BENCH_RESULTS"
+	createdb bench
+	psql -X -q -v ON_ERROR_STOP=1 -f test/bench/setup.sql || { failed=1; return 1; }
+	test/bench/machine.sh | tee "$dir/machine"
+	run_bench "${files[@]}" > >(tee "$dir/output") 2>&1 || failed=$(grep -c ' FAILED$' "$dir/output")
+	passed=$((${#files[@]} - failed))
+	[ ! -s "$IDGEN_BENCH_RESULTS" ] || deliver_bench "$dir/machine" "$dir/output" || failed=$((failed + 1))
 	stop_server "$bin" "$dir" || failed=$((failed + 1))
 	[ "$failed" -eq 0 ] || show_tail 40 "$dir/server.log"
 	[ "$failed" -eq 0 ]

@@ -12,6 +12,7 @@
 #
 # The command finds:  IDGEN_SCRATCH  its directory for everything it makes
 #                     TMPDIR         a directory with a short name, for sockets
+# What it leaves in $IDGEN_SCRATCH/deliver is copied into the tree, if it succeeds.
 set -euo pipefail
 # shellcheck source=test/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -76,7 +77,7 @@ environment=(
 	"PATH=$PATH" "HOME=$work" "USER=$user" "LOGNAME=$user" SHELL=/bin/sh LC_ALL=C
 	"TMPDIR=$short" "IDGEN_SCRATCH=$work" "IDGEN_KEPT=$scratch"
 )
-for name in KEEP QUICK SEED N TESTS TRAIL FUZZ_SECONDS PG_CONFIG CC TERM COLUMNS FAKETIME_LIB "${!IDGEN_@}"; do
+for name in KEEP QUICK SOAK SEED N TESTS TRAIL FUZZ_SECONDS PG_CONFIG CC TERM COLUMNS FAKETIME_LIB "${!IDGEN_@}"; do
 	case $name in
 		IDGEN_SCRATCH | IDGEN_KEPT) ;;
 		*) [ -z "${!name:-}" ] || environment+=("$name=${!name}") ;;
@@ -102,6 +103,13 @@ finish()
 	fi
 	stop_processes_under "$scratch"
 	rm -rf "$short"
+	# Contents only: neither owners nor links of another user.
+	if [ "$status" -eq 0 ] && [ -d "$work/deliver" ]; then
+		(cd "$work/deliver" && find . -type f -print) | while read -r name; do
+			mkdir -p "$top/$(dirname "$name")"
+			cat "$work/deliver/$name" >"$top/$name"
+		done
+	fi
 	if [ "$status" -eq 0 ] && [ -z "${KEEP:-}" ]; then
 		rm -rf "$scratch"
 		rmdir "$top/tmp_check" 2>/dev/null || true

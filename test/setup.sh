@@ -3,7 +3,7 @@
 # network is touched then. On Debian and Ubuntu the missing packages are installed; elsewhere the
 # missing tools are named.
 #
-#   test/setup.sh [STAGE...]       stages with needs of their own: model fuzz
+#   test/setup.sh [STAGE...]       stages with needs of their own: model instructions fuzz
 #   PG_CONFIG=/path/to/pg_config   which PostgreSQL; default: the one on PATH, else the distribution's
 #   IDGEN_SETUP_DRY_RUN=1          only say what would be installed
 set -euo pipefail
@@ -21,6 +21,7 @@ need()
 }
 
 have() { command -v "$1" >/dev/null 2>&1; }
+has_header() { echo "#include <$1>" | "$(command -v gcc || echo cc)" -E - >/dev/null 2>&1; }
 
 # No package helps against a PG_CONFIG that is mistyped.
 case ${PG_CONFIG:-pg_config} in
@@ -39,8 +40,13 @@ check()
 	perl -MTest::More -MTAP::Harness -MTime::HiRes -e 1 2>/dev/null || need 'Perl with its core modules' perl
 	perl -MIPC::Run -e 1 2>/dev/null || need 'the Perl module IPC::Run' libipc-run-perl
 	have faketime || need faketime faketime
+	# Any of these may be asked for together.
 	case $stages in
-		*' model '*) have spin || need 'the model checker spin' spin ;;
+		*' model '*) have spin || need 'the model checker spin' spin ;;&
+		*' instructions '*)
+			if ! have valgrind || ! has_header valgrind/callgrind.h; then
+				need 'valgrind with its headers' valgrind
+			fi ;;&
 		*' fuzz '*) [ -n "$(fuzzing_cc)" ] || need 'clang with libFuzzer' clang libclang-rt-dev ;;
 	esac
 	if find_postgres; then

@@ -123,18 +123,10 @@ idgen_layout_parse(const char *text, size_t length, int64_t *number)
 	return IDGEN_TEXT_OK;
 }
 
-/*
- * The tick a time falls in; negative before the epoch.  unix_ms must be within
- * +/- IDGEN_UNIX_MS_MAX.
- */
+/* See idgen_layout_tick_at(). */
 int64_t
-idgen_layout_tick_at(const IdgenLayout *layout, int64_t unix_ms)
+idgen_layout_tick_since(const IdgenLayout *layout, int64_t since_epoch_ms)
 {
-	int64_t		since_epoch_ms = unix_ms - layout->epoch_ms;
-
-	/* the default, and a division saved on the hot path */
-	if (layout->tick_ms == 1)
-		return since_epoch_ms;
 	return floor_div(since_epoch_ms, layout->tick_ms);
 }
 
