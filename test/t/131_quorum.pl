@@ -213,6 +213,32 @@ is(state($session->query(q{SELECT idgen_alter_namespace('quick', promotion => 't
 is(state($session->query(q{SELECT idgen_alter_namespace('quick', promotion => 'fence')})), '', 'and no longer');
 is(state($session->query(q{SELECT idgen_alter_namespace('quick', durability => 'local')})), '', 'quorum can be given up when all is confirmed');
 is(state($session->query(q{SELECT idgen_alter_namespace('quick', durability => 'quorum')})), '', 'and taken');
+is(state($session->query(q{SELECT idgen_alter_namespace('quick', durability => 'local')})), '', 'and given up again');
+
+# One change is in force before the next, which rests on it: however they are made.
+is(state($session->query(q{SELECT idgen_alter_namespace('quick', durability => 'quorum', promotion => 'trust')})), '22023', 'quorum and trust cannot be taken at once');
+is(state($session->query(q{BEGIN; SELECT idgen_alter_namespace('quick', durability => 'quorum'); SELECT idgen_alter_namespace('quick', promotion => 'trust')})), '55000', 'nor in one transaction');
+$session->query('ROLLBACK');
+$session->value("SELECT idgen_alter_namespace('quick', $_)") foreach ("durability => 'quorum'", "promotion => 'trust'");
+is(state($session->query(q{BEGIN; SELECT idgen_alter_namespace('quick', promotion => 'fence'); SELECT idgen_alter_namespace('quick', durability => 'local')})), '55000', 'nor given up in one');
+$session->query('ROLLBACK');
+$session->query(q{BEGIN; SELECT idgen_alter_namespace('quick', promotion => 'fence'); SAVEPOINT s; SELECT idgen_alter_namespace('quick', promotion => 'refuse'); ROLLBACK TO s});
+is(state($session->query(q{SELECT idgen_alter_namespace('quick', durability => 'local')})), '55000', 'nor behind a savepoint');
+$session->query('ROLLBACK');
+$session->value(q{SELECT idgen_alter_namespace('quick', promotion => 'fence')});
+$waiting = Idgen::Session->new($node);
+$session->query(q{BEGIN; SELECT idgen_alter_namespace('quick', promotion => 'trust')});
+$waiting->send(q{SELECT idgen_alter_namespace('quick', durability => 'local')});
+ok(wait_until(sub { $session->value("SELECT coalesce(wait_event_type, '') FROM pg_stat_activity WHERE pid = " . $waiting->pid) eq 'Lock' }, 30), 'two sessions change the policy');
+$session->query('COMMIT');
+is(state($waiting->wait(30)), '22023', 'the second goes by what the first has made of it');
+is($session->value(q{SELECT durability || ' ' || promotion FROM idgen_namespace WHERE name = 'quick'}), 'quorum trust', 'which is one of the two');
+$session->query(q{SET synchronous_commit = off; BEGIN; SELECT idgen_alter_namespace('quick', promotion => 'fence')});
+my $before = $session->value('SELECT pg_current_wal_insert_lsn()');
+$session->query('COMMIT');
+is($session->value("SELECT pg_current_wal_flush_lsn() > '$before'"), 't', 'a change is flushed, whatever synchronous_commit says');
+$session->query('RESET synchronous_commit');
+
 signal_receivers('STOP');
 $session->value(q{SELECT pg_logical_emit_message(true, 'not', 'confirmed')});
 $result = $session->query(q{SELECT idgen_alter_namespace('quick', durability => 'local')});
