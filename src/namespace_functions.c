@@ -284,7 +284,7 @@ alter_promotion(IdgenNamespaceRow *row, const char *promotion)
 static void
 alter_owner(IdgenNamespaceRow *row, Oid owner)
 {
-	check_is_member_of_role(GetUserId(), owner);
+	idgen_check_may_give_to(GetUserId(), owner);
 	strlcpy(row->owner, GetUserNameFromId(owner, false), NAMEDATALEN);
 }
 
