@@ -25,6 +25,10 @@ my %create = (
 	changed => "promotion => 'split', grant_interval => '3 s'");
 $session->value("SELECT idgen_create_namespace('$_', durability => 'quorum', horizon => '3 s', $create{$_})") foreach sort keys %create;
 $session->value("SELECT idgen_create_namespace('long', durability => 'quorum', horizon => '9 s', grant_interval => '3 s')");
+$session->value("SELECT idgen_create_namespace('waits', durability => 'quorum', horizon => '1 h', grant_interval => '10 min')");
+$session->value("SELECT idgen_create_namespace('freed', horizon => '1 h', grant_interval => '10 min')");
+$session->value("SELECT idgen_create_namespace('locked')");
+$session->value("SELECT idgen_create_namespace('over', durability => 'quorum')");
 
 sub state { return Idgen::Session::state_of($_[0]); }
 
@@ -165,6 +169,10 @@ is(state(issue('trusted')), 'IG005', 'and named again: neither');
 $result = $session->query(q{SELECT idgen_fence_namespace('quick')});
 is(state($result), 'IG005', 'a fence is not confirmed, either');
 like($result->{error}{D}, qr/done here.*not confirmed/, 'it is said to be done here');
+foreach my $time ('first', 'second')
+{
+	is(state($session->query(q{SELECT idgen_retire_namespace('over')})), 'IG005', "nor is the end of a namespace, asked for the $time time");
+}
 $session->query('CREATE DATABASE dropped');
 $result = $session->query('DROP DATABASE dropped');
 is(state($result), '', 'DROP DATABASE of another database');
@@ -176,6 +184,8 @@ signal_receivers('CONT');
 ends('trusted', '', 'served again when a standby confirms');
 ok(wait_until(sub { $session->value(q{SELECT sum(unconfirmed) FROM idgen_stat_namespace}) == 0 }, 30), 'and nothing waits any more');
 is(state(Generator::acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request)), 'IG008', 'the fence ended the external incarnation');
+
+is(state($session->query(q{SELECT idgen_retire_namespace('over')})), '', 'the end of a namespace is confirmed');
 
 # A first grant that waits while the policy changes, and another one in its place: only the second
 # comes to life.
