@@ -198,6 +198,34 @@ ends('changed', '', 'one of them comes to life');
 is($session->value(q{SELECT string_agg(c.incarnation::text, ' ') FROM idgen_stat_cursor c WHERE namespace = 'changed'}),
 	$session->value(q{SELECT incarnation FROM idgen_incarnation WHERE namespace = 'changed' ORDER BY activated_at DESC LIMIT 1}), 'the incarnation activated last');
 
+# Where nothing is to be confirmed any more, what waited for that delays nothing.
+set('');
+is(state($session->query(q{SELECT idgen_alter_namespace('freed', durability => 'quorum')})), '', 'durability quorum is taken');
+set('ANY 1 (a, b)');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 2 FROM pg_stat_replication WHERE state = 'streaming'"), 'the standbys stream');
+signal_receivers('STOP');
+is(state(issue('freed')), 'IG005', 'a first cursor waits');
+set('');
+is(state($session->query(q{SELECT idgen_alter_namespace('freed', durability => 'local')})), '', 'quorum is given up, with nobody to wait for');
+is(state(issue('freed')), '', 'it is served at once');
+signal_receivers('CONT');
+set('ANY 1 (a, b)');
+
+# What fails in another namespace takes nothing from a first grant that waits: neither it nor, for
+# another one in its place, a worker.
+ends('locked', '', 'locked: issues');
+signal_receivers('STOP');
+is(state(issue('waits')), 'IG005', 'a first cursor waits');
+my $holder = Idgen::Session->new($node);
+$holder->query(q{BEGIN; SELECT FROM idgen_incarnation WHERE namespace = 'locked' FOR UPDATE});
+like($session->query(q{SELECT idgen_fence_namespace('locked')})->{error}{D}, qr/lock timeout/, 'a fence of another namespace fails');
+is(state(issue('waits')), 'IG005', 'the cursor waits');
+is($session->value(q{SELECT count(*) FROM idgen_incarnation WHERE namespace = 'waits'}), 1, 'and is the only one');
+$holder->query('ROLLBACK');
+signal_receivers('CONT');
+ends('waits', '', 'it comes to life');
+is($session->value(q{SELECT count(*) FROM idgen_incarnation WHERE namespace = 'waits'}), 1, 'that one');
+
 # A grant whose worker ended while it waited is its cursor's still.
 ends('long', '', 'long: issues');
 signal_receivers('STOP');
