@@ -255,11 +255,10 @@ open_namespace(const IdgenRound *round, IdgenJob *job)
 	else if (ns->format_changed)
 		fail(job, IDGEN_FAILURE_UNAVAILABLE, "Its format was changed from outside.",
 			 "Undo the change: IDs of two formats cannot be told apart.", false);
-	else if (!idgen_same_uuid(&ns->authority.uuid, &job->uuid))
-		fail(job, IDGEN_FAILURE_UNDEFINED,
-			 "It was dropped and created again, or taken over, meanwhile.",
-			 "Retry.", false);
-	if (job->failure.kind != IDGEN_FAILURE_NONE)
+	else
+		/* taken over, or dropped and created again, since it was asked for */
+		job->changed = !idgen_same_uuid(&ns->authority.uuid, &job->uuid);
+	if (job->failure.kind != IDGEN_FAILURE_NONE || job->changed)
 		return false;
 
 	job->marks = idgen_marks_get(&job->uuid, job->name);
