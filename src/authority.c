@@ -527,7 +527,7 @@ idgen_authority_main(Datum main_arg)
 		proc_exit(0);
 
 	/* a predecessor may have died between reserving and activating */
-	idgen_pool_release_reserved(MyDatabaseId);
+	idgen_pool_release_reserved(MyDatabaseId, 0);
 	idgen_stats_begin_worker();
 
 	activities = MemoryContextAllocZero(TopMemoryContext,

@@ -57,6 +57,14 @@ idgen_backend_status(int place)
 	return local == NULL ? NULL : &local->backendStatus;
 }
 
+/* Who may give something to a role; since 16 membership alone is not enough. */
+#include "utils/acl.h"
+#if PG_VERSION_NUM >= 160000
+#define idgen_check_may_give_to(giver, role)	check_can_set_role(giver, role)
+#else
+#define idgen_check_may_give_to(giver, role)	check_is_member_of_role(giver, role)
+#endif
+
 /* Since 18 the primary key may be deferrable. */
 #if PG_VERSION_NUM >= 180000
 #define idgen_primary_key_index(rel)	RelationGetPrimaryKeyIndex(rel, false)

@@ -7,6 +7,7 @@
  */
 #include "compat.h"
 
+#include "access/xact.h"
 #include "access/xlog.h"
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -283,8 +284,37 @@ alter_promotion(IdgenNamespaceRow *row, const char *promotion)
 static void
 alter_owner(IdgenNamespaceRow *row, Oid owner)
 {
-	check_is_member_of_role(GetUserId(), owner);
+	idgen_check_may_give_to(GetUserId(), owner);
 	strlcpy(row->owner, GetUserNameFromId(owner, false), NAMEDATALEN);
+}
+
+/*
+ * Where one change of the policy is to be in force before another is made, a
+ * transaction must not make both.
+ */
+static void
+require_policy_committed(const IdgenNamespace *ns, bool changed_here)
+{
+	if (changed_here)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("policy of namespace \"%s\" was changed in this transaction",
+						ns->name),
+				 errhint("Commit first.")));
+}
+
+/*
+ * From now on a standby that knows of this believes that it has all grants.  So
+ * no grant may follow that is published unconfirmed: the worker knows of
+ * "quorum" only when that has been committed.
+ */
+static void
+check_enters_trust(const IdgenNamespace *ns, bool changed_here)
+{
+	if (!ns->quorum)
+		idgen_arguments_invalid("durability \"quorum\" cannot be taken together with promotion \"trust\"",
+								"Change the durability first, commit, and then the promotion policy.");
+	require_policy_committed(ns, changed_here);
 }
 
 /*
@@ -295,7 +325,7 @@ alter_owner(IdgenNamespaceRow *row, Oid owner)
  * none to wait for.
  */
 static void
-check_leaves_quorum(const IdgenNamespace *ns)
+check_leaves_quorum(const IdgenNamespace *ns, bool changed_here)
 {
 	int64		until_us = idgen_clock_monotonic_us() +
 		(int64) idgen_wait_timeout_ms * 1000;
@@ -303,6 +333,7 @@ check_leaves_quorum(const IdgenNamespace *ns)
 	if (strcmp(ns->row.promotion, "trust") == 0)
 		idgen_arguments_invalid("durability \"quorum\" cannot be given up together with promotion \"trust\"",
 								"Change the promotion policy first, commit, and then the durability.");
+	require_policy_committed(ns, changed_here);
 	if (idgen_quorum_named() && !idgen_quorum_wait(idgen_quorum_here(), until_us))
 		ereport(ERROR,
 				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
@@ -312,11 +343,27 @@ check_leaves_quorum(const IdgenNamespace *ns)
 				 errhint("Connect the standbys, or take them out of \"synchronous_standby_names\" if they are never to be promoted.")));
 }
 
+/*
+ * Lock the policy of a namespace and read it again: what another session
+ * changes at the same time counts.
+ */
+static bool
+lock_policy(IdgenNamespace *ns)
+{
+	bool		changed_here = idgen_namespace_rows_lock_policy(ns->name);
+
+	if (!idgen_namespace_refresh(ns))
+		(void) idgen_namespace_get(ns->name, ns->name_length);
+	idgen_namespace_require_owned(ns);
+	return changed_here;
+}
+
 PG_FUNCTION_INFO_V1(idgen_alter_namespace);
 Datum
 idgen_alter_namespace(PG_FUNCTION_ARGS)
 {
 	IdgenNamespace *ns = owned_namespace(fcinfo, "name", "idgen_alter_namespace()");
+	bool		changed_here = lock_policy(ns);
 	IdgenNamespaceRow row = ns->row;
 	IdgenPolicyGiven given = {
 		.grant_interval = !PG_ARGISNULL(ALTER_GRANT_INTERVAL),
@@ -346,8 +393,13 @@ idgen_alter_namespace(PG_FUNCTION_ARGS)
 		alter_owner(&row, PG_GETARG_OID(ALTER_OWNER));
 	idgen_namespace_check_row(&row);
 	if (ns->quorum && strcmp(row.durability, "quorum") != 0)
-		check_leaves_quorum(ns);
+		check_leaves_quorum(ns, changed_here);
+	if (strcmp(row.promotion, "trust") == 0 && strcmp(ns->row.promotion, "trust") != 0)
+		check_enters_trust(ns, changed_here);
 	idgen_namespace_rows_write_policy(&row, &given);
+
+	/* the next change may rest on this one, which a crash must not take back */
+	ForceSyncCommit();
 	idgen_hooks_kill_at_commit(ns->name);
 	PG_RETURN_VOID();
 }

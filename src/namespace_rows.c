@@ -9,6 +9,7 @@
 
 #include "namespace_rows.h"
 
+#include "access/xact.h"
 #include "utils/builtins.h"
 #include "utils/uuid.h"
 
@@ -112,6 +113,25 @@ idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
 	idgen_statement_end();
 	idgen_tables_announce();
 	return inserted;
+}
+
+/*
+ * Lock the policy of a namespace against others that change it; what they have
+ * committed is to be read after this.  True if this transaction has made or
+ * changed it.
+ */
+bool
+idgen_namespace_rows_lock_policy(const char *name)
+{
+	bool		isnull;
+	bool		changed_here = false;
+
+	idgen_statement_begin(name);
+	if (idgen_statement_run_for(IDGEN_SQL_LOCK_POLICY, name) > 0)
+		changed_here =
+			TransactionIdIsCurrentTransactionId(DatumGetTransactionId(idgen_statement_value(0, 1, &isnull)));
+	idgen_statement_end();
+	return changed_here;
 }
 
 /*

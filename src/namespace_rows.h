@@ -23,6 +23,7 @@ typedef struct IdgenPolicyGiven
 
 extern bool idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
 										  const IdgenAuthorityRow *authority);
+extern bool idgen_namespace_rows_lock_policy(const char *name);
 extern void idgen_namespace_rows_write_policy(const IdgenNamespaceRow *row,
 									  const IdgenPolicyGiven *given);
 extern void idgen_namespace_rows_write_privilege(const char *name,

@@ -207,6 +207,20 @@ idgen_pool_reserve(Oid database, const pg_uuid_t *namespace_uuid,
 	return found;
 }
 
+/* Is there still a cursor, or a reservation for one, that a grant is meant for? */
+bool
+idgen_pool_awaits(int slot_index, uint64 tenure)
+{
+	const IdgenSlotInfo *info = &idgen_shared->infos[slot_index];
+	bool		awaits;
+
+	idgen_lock_directory(LW_SHARED);
+	awaits = info->tenure == tenure &&
+		(info->state == IDGEN_SLOT_RESERVED || info->state == IDGEN_SLOT_ACTIVE);
+	idgen_unlock_directory();
+	return awaits;
+}
+
 /* Give back one reserved slot. */
 void
 idgen_pool_unreserve(int slot_index, uint64 tenure)
@@ -219,16 +233,27 @@ idgen_pool_unreserve(int slot_index, uint64 tenure)
 	idgen_unlock_directory();
 }
 
-/* Give back what a worker of this database reserved and did not activate. */
+/* What is reserved from now on has a greater tenure. */
+uint64
+idgen_pool_last_tenure(void)
+{
+	return pg_atomic_read_u64(&idgen_shared->last_tenure);
+}
+
+/*
+ * Give back what a worker of this database reserved and did not activate, of the
+ * tenures after the one given.
+ */
 void
-idgen_pool_release_reserved(Oid database)
+idgen_pool_release_reserved(Oid database, uint64 after)
 {
 	idgen_lock_directory(LW_EXCLUSIVE);
 	for (int i = 0; i < idgen_shared->slot_count; i++)
 	{
 		IdgenSlotInfo *info = &idgen_shared->infos[i];
 
-		if (info->state == IDGEN_SLOT_RESERVED && info->database == database)
+		if (info->state == IDGEN_SLOT_RESERVED && info->database == database &&
+			info->tenure > after)
 			info->state = IDGEN_SLOT_FREE;
 	}
 	idgen_unlock_directory();

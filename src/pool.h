@@ -56,8 +56,10 @@ extern void idgen_pool_activate(int slot, uint64 tenure,
 								int64 incarnation, const IdgenGrant *grant);
 extern bool idgen_pool_publish(int slot, uint64 tenure,
 							   const IdgenGrant *grant, int64 now);
+extern bool idgen_pool_awaits(int slot, uint64 tenure);
 extern void idgen_pool_unreserve(int slot, uint64 tenure);
-extern void idgen_pool_release_reserved(Oid database);
+extern uint64 idgen_pool_last_tenure(void);
+extern void idgen_pool_release_reserved(Oid database, uint64 after);
 extern void idgen_pool_kill_slot(int slot, uint64 tenure);
 extern void idgen_pool_kill_incarnation(Oid database, int64 incarnation);
 extern void idgen_pool_kill_everywhere(void);

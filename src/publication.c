@@ -154,7 +154,10 @@ idgen_publication_answer(const IdgenNamespace *ns, const IdgenMailTaken *taken,
  * Confirmation
  * -------------------------------------------------------------------- */
 
-/* Does nobody want it any more?  Then it is a gap, or asked for again. */
+/*
+ * Does nobody want it any more?  Then it is a gap, or asked for again.  A grant
+ * whose cursor is gone must not stand in the way of another cursor.
+ */
 static bool
 is_over(const IdgenHeld *entry)
 {
@@ -162,6 +165,8 @@ is_over(const IdgenHeld *entry)
 
 	if (entry->is_answer)
 		return entry->taken.mail.expires_at_us < idgen_clock_monotonic_us();
+	if (!idgen_pool_awaits(entry->grant.slot, entry->grant.tenure))
+		return true;
 	return idgen_layout_unix_ms(&entry->layout, entry->grant.grant.end, &end_ms) &&
 		end_ms <= idgen_clock_wall_ms();
 }
@@ -216,11 +221,11 @@ idgen_publication_step(void)
 }
 
 /*
- * All reservations were given back: no cursor comes to life.  While an error is
- * handled, so nothing here raises another.
+ * Reservations after a tenure were given back: none of these cursors comes to
+ * life.  While an error is handled, so nothing here raises another.
  */
 void
-idgen_publication_forget_first(void)
+idgen_publication_forget_first(uint64 after)
 {
 	ListCell   *cell;
 
@@ -228,7 +233,8 @@ idgen_publication_forget_first(void)
 	{
 		IdgenHeld  *entry = lfirst(cell);
 
-		if (entry->is_answer || !entry->grant.first)
+		if (entry->is_answer || !entry->grant.first ||
+			entry->grant.tenure <= after)
 			continue;
 		held = foreach_delete_current(held, cell);
 		pfree(entry);

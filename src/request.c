@@ -99,15 +99,19 @@ finish_request(IdgenMail *mail, IdgenAnswer *answer)
  * Namespaces
  * -------------------------------------------------------------------- */
 
-/* Retire a namespace; no error if it is retired. */
+/*
+ * Retire a namespace; no error if it is retired.  With durability "quorum" that
+ * may not be confirmed yet, so the authority answers all the same.
+ */
 void
 idgen_request_retire(const char *name)
 {
 	IdgenMail	mail;
 	IdgenAnswer answer;
+	const IdgenNamespace *ns = begin_owner_request(&mail, IDGEN_REQUEST_RETIRE, name,
+												   "idgen_retire_namespace()");
 
-	if (begin_owner_request(&mail, IDGEN_REQUEST_RETIRE, name,
-							"idgen_retire_namespace()")->row.retired)
+	if (ns->row.retired && !ns->quorum)
 		return;
 	finish_request(&mail, &answer);
 }

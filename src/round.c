@@ -76,6 +76,9 @@ typedef struct IdgenItem
 /* Incarnations of this server without a cursor have been ended. */
 static bool strangers_ended = false;
 
+/* The last tenure before the transaction in progress. */
+static uint64 tenure_before;
+
 /* The last complaint logged, so as not to repeat it for ever. */
 static char last_complaint[IDGEN_FAILURE_TEXT_MAX];
 
@@ -252,11 +255,10 @@ open_namespace(const IdgenRound *round, IdgenJob *job)
 	else if (ns->format_changed)
 		fail(job, IDGEN_FAILURE_UNAVAILABLE, "Its format was changed from outside.",
 			 "Undo the change: IDs of two formats cannot be told apart.", false);
-	else if (!idgen_same_uuid(&ns->authority.uuid, &job->uuid))
-		fail(job, IDGEN_FAILURE_UNDEFINED,
-			 "It was dropped and created again, or taken over, meanwhile.",
-			 "Retry.", false);
-	if (job->failure.kind != IDGEN_FAILURE_NONE)
+	else
+		/* taken over, or dropped and created again, since it was asked for */
+		job->changed = !idgen_same_uuid(&ns->authority.uuid, &job->uuid);
+	if (job->failure.kind != IDGEN_FAILURE_NONE || job->changed)
 		return false;
 
 	job->marks = idgen_marks_get(&job->uuid, job->name);
@@ -996,6 +998,7 @@ lock_rows(IdgenRound *round)
 void
 idgen_round_begin(MemoryContext context)
 {
+	tenure_before = idgen_pool_last_tenure();
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
 	idgen_statement_connect();
@@ -1020,7 +1023,9 @@ idgen_round_commit(MemoryContext context)
 
 /*
  * Recover from an error, in a PG_CATCH block; its message is copied.  The marks
- * in memory may be ahead of the tables now, so they are read anew.
+ * in memory may be ahead of the tables now, so they are read anew.  Cursors that
+ * this transaction reserved come to nothing; those of earlier ones, which wait
+ * for standbys, are none of its business.
  */
 void
 idgen_round_abort(MemoryContext context, char *message, Size message_size)
@@ -1033,8 +1038,8 @@ idgen_round_abort(MemoryContext context, char *message, Size message_size)
 	AbortCurrentTransaction();
 	MemoryContextSwitchTo(context);
 	idgen_marks_forget_all();
-	idgen_pool_release_reserved(MyDatabaseId);
-	idgen_publication_forget_first();
+	idgen_pool_release_reserved(MyDatabaseId, tenure_before);
+	idgen_publication_forget_first(tenure_before);
 	strlcpy(message, error->message, message_size);
 	FreeErrorData(error);
 }
@@ -1143,9 +1148,11 @@ carry_out(IdgenRound *round)
 	bool		open;
 
 	round->begun_us = idgen_clock_monotonic_us();
+	idgen_round_begin(context);
+
+	/* inside: should either fail, the transaction gives back locks and files */
 	idgen_step_judge(&round->clock);
 	idgen_step_save();
-	idgen_round_begin(context);
 	open = idgen_tables_open(&failure);
 	if (open)
 		decide_and_write(round);

@@ -30,7 +30,8 @@ typedef struct IdgenJob
 	int64		now;			/* the clock, in ticks */
 	int64		not_before;		/* the first tick of a fresh incarnation: now, or
 								 * later if the clock was set back */
-	bool		changed;		/* its custody: kill its cursors */
+	bool		changed;		/* its custody: kill its cursors, it is to be asked
+								 * under another uuid */
 	bool		dropped_out;	/* its rows could not be locked */
 	IdgenFailure failure;		/* NONE = served */
 	bool		retry;			/* the failure may pass by itself */

@@ -83,6 +83,9 @@ static const struct
 		" JOIN ONLY {incarnation} i ON i.incarnation = w.incarnation"
 		" WHERE i.kind = 'external' AND i.state <> 'deactivated'", 0, {InvalidOid}
 	},
+	[IDGEN_SQL_LOCK_POLICY] = {
+		"SELECT xmin FROM ONLY {namespace} WHERE name = $1 FOR UPDATE", 1, {TEXTOID}
+	},
 	[IDGEN_SQL_UPDATE_POLICY] = {
 		"UPDATE ONLY {namespace} SET"
 		" grant_interval_ms = coalesce($2, grant_interval_ms),"

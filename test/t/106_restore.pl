@@ -295,6 +295,23 @@ is($publisher->sqlstate("SELECT idgen_next('shared')"), '', 'and so does the pub
 is($subscriber->sqlstate('ALTER SUBSCRIPTION everything DISABLE; ALTER SUBSCRIPTION everything SET (slot_name = NONE); DROP SUBSCRIPTION everything'), '', 'the end');
 $_->close foreach ($publisher, $subscriber);
 
+# --- marks restored while somebody waits: told what the namespace is now, not that there is none
+
+make_database('waited', "SELECT idgen_create_namespace('waited', $short)");
+my ($restorer, @waiting) = map { session('waited') } 1 .. 4;
+issue($restorer, 'waited', 1);
+issue($waiting[0], 'waited', 1);
+my $worker = worker_in($node, 'waited');
+kill 'STOP', $worker;
+# Two wait for more than the cursor has, and one for a grant of its own.
+$_->send("SELECT idgen_next_batch(1000000, 'waited')") foreach @waiting[0, 1];
+$waiting[2]->send("SELECT * FROM idgen_activate('waited')");
+ok($restorer->poll("SELECT count(*) FROM pg_stat_activity WHERE datname = 'waited' AND wait_event_type = 'Extension' AND state = 'active' AND pid <> pg_backend_pid()", 3, 30), 'three calls wait for the authority');
+is($restorer->sqlstate("INSERT INTO idgen_worker SELECT 'waited', 1, 1 + greatest(max(high_water), (SELECT floor FROM idgen_floor WHERE namespace = 'waited')) FROM idgen_worker WHERE namespace = 'waited'"), '', 'marks are restored meanwhile');
+kill 'CONT', $worker;
+is(Idgen::Session::state_of($_->wait(60)), 'IG007', 'a call that waited learns that this is a copy') foreach @waiting;
+$_->close foreach ($restorer, @waiting);
+
 $ledger->is_unique('restored databases');
 $node->stop;
 done_testing();

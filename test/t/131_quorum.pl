@@ -25,6 +25,10 @@ my %create = (
 	changed => "promotion => 'split', grant_interval => '3 s'");
 $session->value("SELECT idgen_create_namespace('$_', durability => 'quorum', horizon => '3 s', $create{$_})") foreach sort keys %create;
 $session->value("SELECT idgen_create_namespace('long', durability => 'quorum', horizon => '9 s', grant_interval => '3 s')");
+$session->value("SELECT idgen_create_namespace('waits', durability => 'quorum', horizon => '1 h', grant_interval => '10 min')");
+$session->value("SELECT idgen_create_namespace('freed', horizon => '1 h', grant_interval => '10 min')");
+$session->value("SELECT idgen_create_namespace('locked')");
+$session->value("SELECT idgen_create_namespace('over', durability => 'quorum')");
 
 sub state { return Idgen::Session::state_of($_[0]); }
 
@@ -165,6 +169,10 @@ is(state(issue('trusted')), 'IG005', 'and named again: neither');
 $result = $session->query(q{SELECT idgen_fence_namespace('quick')});
 is(state($result), 'IG005', 'a fence is not confirmed, either');
 like($result->{error}{D}, qr/done here.*not confirmed/, 'it is said to be done here');
+foreach my $time ('first', 'second')
+{
+	is(state($session->query(q{SELECT idgen_retire_namespace('over')})), 'IG005', "nor is the end of a namespace, asked for the $time time");
+}
 $session->query('CREATE DATABASE dropped');
 $result = $session->query('DROP DATABASE dropped');
 is(state($result), '', 'DROP DATABASE of another database');
@@ -177,6 +185,8 @@ ends('trusted', '', 'served again when a standby confirms');
 ok(wait_until(sub { $session->value(q{SELECT sum(unconfirmed) FROM idgen_stat_namespace}) == 0 }, 30), 'and nothing waits any more');
 is(state(Generator::acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request)), 'IG008', 'the fence ended the external incarnation');
 
+is(state($session->query(q{SELECT idgen_retire_namespace('over')})), '', 'the end of a namespace is confirmed');
+
 # A first grant that waits while the policy changes, and another one in its place: only the second
 # comes to life.
 signal_receivers('STOP');
@@ -187,6 +197,34 @@ signal_receivers('CONT');
 ends('changed', '', 'one of them comes to life');
 is($session->value(q{SELECT string_agg(c.incarnation::text, ' ') FROM idgen_stat_cursor c WHERE namespace = 'changed'}),
 	$session->value(q{SELECT incarnation FROM idgen_incarnation WHERE namespace = 'changed' ORDER BY activated_at DESC LIMIT 1}), 'the incarnation activated last');
+
+# Where nothing is to be confirmed any more, what waited for that delays nothing.
+set('');
+is(state($session->query(q{SELECT idgen_alter_namespace('freed', durability => 'quorum')})), '', 'durability quorum is taken');
+set('ANY 1 (a, b)');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 2 FROM pg_stat_replication WHERE state = 'streaming'"), 'the standbys stream');
+signal_receivers('STOP');
+is(state(issue('freed')), 'IG005', 'a first cursor waits');
+set('');
+is(state($session->query(q{SELECT idgen_alter_namespace('freed', durability => 'local')})), '', 'quorum is given up, with nobody to wait for');
+is(state(issue('freed')), '', 'it is served at once');
+signal_receivers('CONT');
+set('ANY 1 (a, b)');
+
+# What fails in another namespace takes nothing from a first grant that waits: neither it nor, for
+# another one in its place, a worker.
+ends('locked', '', 'locked: issues');
+signal_receivers('STOP');
+is(state(issue('waits')), 'IG005', 'a first cursor waits');
+my $holder = Idgen::Session->new($node);
+$holder->query(q{BEGIN; SELECT FROM idgen_incarnation WHERE namespace = 'locked' FOR UPDATE});
+like($session->query(q{SELECT idgen_fence_namespace('locked')})->{error}{D}, qr/lock timeout/, 'a fence of another namespace fails');
+is(state(issue('waits')), 'IG005', 'the cursor waits');
+is($session->value(q{SELECT count(*) FROM idgen_incarnation WHERE namespace = 'waits'}), 1, 'and is the only one');
+$holder->query('ROLLBACK');
+signal_receivers('CONT');
+ends('waits', '', 'it comes to life');
+is($session->value(q{SELECT count(*) FROM idgen_incarnation WHERE namespace = 'waits'}), 1, 'that one');
 
 # A grant whose worker ended while it waited is its cursor's still.
 ends('long', '', 'long: issues');
@@ -213,6 +251,32 @@ is(state($session->query(q{SELECT idgen_alter_namespace('quick', promotion => 't
 is(state($session->query(q{SELECT idgen_alter_namespace('quick', promotion => 'fence')})), '', 'and no longer');
 is(state($session->query(q{SELECT idgen_alter_namespace('quick', durability => 'local')})), '', 'quorum can be given up when all is confirmed');
 is(state($session->query(q{SELECT idgen_alter_namespace('quick', durability => 'quorum')})), '', 'and taken');
+is(state($session->query(q{SELECT idgen_alter_namespace('quick', durability => 'local')})), '', 'and given up again');
+
+# One change is in force before the next, which rests on it: however they are made.
+is(state($session->query(q{SELECT idgen_alter_namespace('quick', durability => 'quorum', promotion => 'trust')})), '22023', 'quorum and trust cannot be taken at once');
+is(state($session->query(q{BEGIN; SELECT idgen_alter_namespace('quick', durability => 'quorum'); SELECT idgen_alter_namespace('quick', promotion => 'trust')})), '55000', 'nor in one transaction');
+$session->query('ROLLBACK');
+$session->value("SELECT idgen_alter_namespace('quick', $_)") foreach ("durability => 'quorum'", "promotion => 'trust'");
+is(state($session->query(q{BEGIN; SELECT idgen_alter_namespace('quick', promotion => 'fence'); SELECT idgen_alter_namespace('quick', durability => 'local')})), '55000', 'nor given up in one');
+$session->query('ROLLBACK');
+$session->query(q{BEGIN; SELECT idgen_alter_namespace('quick', promotion => 'fence'); SAVEPOINT s; SELECT idgen_alter_namespace('quick', promotion => 'refuse'); ROLLBACK TO s});
+is(state($session->query(q{SELECT idgen_alter_namespace('quick', durability => 'local')})), '55000', 'nor behind a savepoint');
+$session->query('ROLLBACK');
+$session->value(q{SELECT idgen_alter_namespace('quick', promotion => 'fence')});
+$waiting = Idgen::Session->new($node);
+$session->query(q{BEGIN; SELECT idgen_alter_namespace('quick', promotion => 'trust')});
+$waiting->send(q{SELECT idgen_alter_namespace('quick', durability => 'local')});
+ok(wait_until(sub { $session->value("SELECT coalesce(wait_event_type, '') FROM pg_stat_activity WHERE pid = " . $waiting->pid) eq 'Lock' }, 30), 'two sessions change the policy');
+$session->query('COMMIT');
+is(state($waiting->wait(30)), '22023', 'the second goes by what the first has made of it');
+is($session->value(q{SELECT durability || ' ' || promotion FROM idgen_namespace WHERE name = 'quick'}), 'quorum trust', 'which is one of the two');
+$session->query(q{SET synchronous_commit = off; BEGIN; SELECT idgen_alter_namespace('quick', promotion => 'fence')});
+my $before = $session->value('SELECT pg_current_wal_insert_lsn()');
+$session->query('COMMIT');
+is($session->value("SELECT pg_current_wal_flush_lsn() > '$before'"), 't', 'a change is flushed, whatever synchronous_commit says');
+$session->query('RESET synchronous_commit');
+
 signal_receivers('STOP');
 $session->value(q{SELECT pg_logical_emit_message(true, 'not', 'confirmed')});
 $result = $session->query(q{SELECT idgen_alter_namespace('quick', durability => 'local')});
