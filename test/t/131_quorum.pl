@@ -231,7 +231,9 @@ is($session->value(q{SELECT count(*) FROM idgen_incarnation WHERE namespace = 'w
 signal_receivers('STOP');
 is(state(issue('ended')), 'IG005', 'a first cursor waits');
 my $ended = $session->value(q{SELECT incarnation FROM idgen_incarnation WHERE namespace = 'ended'});
-is(state($session->query("SELECT idgen_end_incarnation($ended)")), 'IG005', 'its incarnation is ended');
+$result = $session->query("SELECT idgen_end_incarnation($ended)");
+is(state($result), 'IG005', 'its incarnation is ended');
+is($result->{error}{M}, 'the authority of the incarnation is unavailable', 'which names no namespace, as none was named');
 signal_receivers('CONT');
 ends('ended', '', 'another one comes to life');
 is($session->value(q{SELECT count(*) FROM idgen_stat_cursor c JOIN idgen_incarnation i USING (incarnation) WHERE i.namespace = 'ended' AND i.state <> 'active'}), 0, 'and the one that was ended does not');
