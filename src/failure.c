@@ -184,6 +184,8 @@ idgen_failure_report(const IdgenFailure *failure, const char *namespace_name)
 		words.message = "incarnation is rejected";
 	else if (namespace_name[0] == '\0' && failure->kind == IDGEN_FAILURE_FORBIDDEN)
 		words.message = "permission denied for incarnation";
+	else if (namespace_name[0] == '\0' && failure->kind == IDGEN_FAILURE_UNAVAILABLE)
+		words.message = "the authority of the incarnation is unavailable";
 
 	/* a formatted wait only where somebody knows it */
 	if (failure->until_ms != 0 && left_ms > 0)

@@ -260,7 +260,10 @@ clean_up(const IdgenMailTaken *request, const IdgenAftermath *aftermath)
 	if (aftermath->kill_namespace)
 		idgen_pool_kill(MyDatabaseId, &aftermath->uuid);
 	if (aftermath->kill_incarnation)
+	{
+		idgen_publication_forget_incarnation(request->mail.incarnation);
 		idgen_pool_kill_incarnation(MyDatabaseId, request->mail.incarnation);
+	}
 	idgen_marks_forget_all();
 }
 

@@ -220,6 +220,27 @@ idgen_publication_step(void)
 	}
 }
 
+/* An incarnation of this server was ended: its cursor gets nothing more. */
+void
+idgen_publication_forget_incarnation(int64 incarnation)
+{
+	ListCell   *cell;
+
+	foreach(cell, held)
+	{
+		IdgenHeld  *entry = lfirst(cell);
+		char		name[NAMEDATALEN];
+
+		if (entry->is_answer || entry->grant.incarnation != incarnation)
+			continue;
+		let_go(entry);
+		strlcpy(name, entry->namespace_name, NAMEDATALEN);
+		held = foreach_delete_current(held, cell);
+		pfree(entry);
+		show_count(name);
+	}
+}
+
 /*
  * Reservations after a tenure were given back: none of these cursors comes to
  * life.  While an error is handled, so nothing here raises another.

@@ -33,6 +33,7 @@ extern bool idgen_publication_has_request(const IdgenMailTaken *taken);
 extern bool idgen_publication_has_slot(int slot, uint64 tenure);
 extern int	idgen_publication_count(const pg_uuid_t *namespace_uuid,
 									bool first_only);
+extern void idgen_publication_forget_incarnation(int64 incarnation);
 extern void idgen_publication_forget_first(uint64 after);
 extern int64 idgen_publication_poll_ms(void);
 extern void idgen_publication_set_unconfirmed(IdgenFailure *failure);

@@ -31,6 +31,9 @@
 
 #define TOKEN_BYTES 16
 
+/* A request is asked again for so long also by a caller that never waits. */
+#define AGAIN_WITHIN_MIN_MS 1000
+
 /* How far in the future an ID may be that a fence is to rise above. */
 #define ABOVE_MAX_MS	INT64_C(86400000)
 
@@ -73,13 +76,19 @@ begin_owner_request(IdgenMail *mail, IdgenRequestKind kind, const char *name,
 /*
  * Wait for the answer; an error if it is a failure.  The first request since a
  * promotion or an adoption may have made the authority take the namespace over:
- * then it is asked again, under the uuid the namespace has now.
+ * then it is asked again, under the uuid the namespace has now.  But not for
+ * ever: a transaction that has restored marks itself sees what the authority
+ * does not.
  */
 static void
 finish_request(IdgenMail *mail, IdgenAnswer *answer)
 {
+	int64		until_us = idgen_clock_monotonic_us() +
+		(int64) Max(idgen_wait_timeout_ms, AGAIN_WITHIN_MIN_MS) * 1000;
+
 	idgen_mailbox_call(mail, answer);
-	while (answer->failure.kind == IDGEN_FAILURE_AGAIN)
+	while (answer->failure.kind == IDGEN_FAILURE_AGAIN &&
+		   idgen_clock_monotonic_us() < until_us)
 	{
 		AcceptInvalidationMessages();
 		mail->namespace_uuid =
@@ -89,6 +98,10 @@ finish_request(IdgenMail *mail, IdgenAnswer *answer)
 	}
 	if (answer->failure.kind == IDGEN_FAILURE_NONE)
 		return;
+	if (answer->failure.kind == IDGEN_FAILURE_AGAIN)
+		idgen_failure_set(&answer->failure, IDGEN_FAILURE_UNAVAILABLE,
+						  "The authority worker and this transaction do not see the same namespace.",
+						  "Commit first, if marks were restored in this transaction, and retry.");
 	if (mail->namespace_name[0] != '\0')
 		idgen_stats_note_error(idgen_stats_get(MyDatabaseId, mail->namespace_name),
 							   &answer->failure);

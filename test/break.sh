@@ -340,6 +340,15 @@ fi
 if rule quorum-left 131_quorum 'cannot be given up while nothing is confirmed'; then
 	take src/namespace_functions.c 'if (idgen_quorum_named() && !idgen_quorum_wait(' 'if (false && !idgen_quorum_wait('
 fi
+if rule policy-committed 131_quorum 'nor given up in one'; then
+	take src/namespace_functions.c 'if (changed_here)' 'if (false)'
+fi
+if rule policy-flushed 131_quorum 'a change is flushed'; then
+	take src/namespace_functions.c '	ForceSyncCommit();' ''
+fi
+if rule others-reservations 131_quorum 'and is the only one'; then
+	take src/round.c 'tenure_before = idgen_pool_last_tenure();' 'tenure_before = 0;'
+fi
 if rule published-again 131_quorum 'without a hole'; then
 	take src/round.c 'if (publish_again(job, survey, mark))' 'if (false)'
 fi

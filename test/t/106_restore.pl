@@ -310,7 +310,18 @@ ok($restorer->poll("SELECT count(*) FROM pg_stat_activity WHERE datname = 'waite
 is($restorer->sqlstate("INSERT INTO idgen_worker SELECT 'waited', 1, 1 + greatest(max(high_water), (SELECT floor FROM idgen_floor WHERE namespace = 'waited')) FROM idgen_worker WHERE namespace = 'waited'"), '', 'marks are restored meanwhile');
 kill 'CONT', $worker;
 is(Idgen::Session::state_of($_->wait(60)), 'IG007', 'a call that waited learns that this is a copy') foreach @waiting;
-$_->close foreach ($restorer, @waiting);
+
+# Not committed yet, they are seen by nobody else: no call waits for that longer than it may.
+make_database('unseen', "SELECT idgen_create_namespace('unseen', $short)");
+my $unseen = session('unseen');
+issue($unseen, 'unseen', 1);
+my $result = $unseen->query("SET idgen.wait_timeout = '1s'; BEGIN; INSERT INTO idgen_worker SELECT 'unseen', 1, 1 + max(high_water) FROM idgen_worker; SELECT * FROM idgen_activate('unseen')");
+is(Idgen::Session::state_of($result), 'IG005', 'in the transaction that restores marks nobody activates');
+like($result->{error}{H}, qr/Commit first/, 'before it commits');
+answers_within($result, 2, 'which is said in time');
+$unseen->query('ROLLBACK');
+is($unseen->sqlstate("SELECT * FROM idgen_activate('unseen')"), '', 'rolled back, it is as before');
+$_->close foreach ($restorer, $unseen, @waiting);
 
 $ledger->is_unique('restored databases');
 $node->stop;

@@ -27,6 +27,7 @@ $session->value("SELECT idgen_create_namespace('$_', durability => 'quorum', hor
 $session->value("SELECT idgen_create_namespace('long', durability => 'quorum', horizon => '9 s', grant_interval => '3 s')");
 $session->value("SELECT idgen_create_namespace('waits', durability => 'quorum', horizon => '1 h', grant_interval => '10 min')");
 $session->value("SELECT idgen_create_namespace('freed', horizon => '1 h', grant_interval => '10 min')");
+$session->value("SELECT idgen_create_namespace('ended', durability => 'quorum', horizon => '1 h', grant_interval => '10 min')");
 $session->value("SELECT idgen_create_namespace('locked')");
 $session->value("SELECT idgen_create_namespace('over', durability => 'quorum')");
 
@@ -225,6 +226,17 @@ $holder->query('ROLLBACK');
 signal_receivers('CONT');
 ends('waits', '', 'it comes to life');
 is($session->value(q{SELECT count(*) FROM idgen_incarnation WHERE namespace = 'waits'}), 1, 'that one');
+
+# One that is ended while its first grant waits does not come to life.
+signal_receivers('STOP');
+is(state(issue('ended')), 'IG005', 'a first cursor waits');
+my $ended = $session->value(q{SELECT incarnation FROM idgen_incarnation WHERE namespace = 'ended'});
+$result = $session->query("SELECT idgen_end_incarnation($ended)");
+is(state($result), 'IG005', 'its incarnation is ended');
+is($result->{error}{M}, 'the authority of the incarnation is unavailable', 'which names no namespace, as none was named');
+signal_receivers('CONT');
+ends('ended', '', 'another one comes to life');
+is($session->value(q{SELECT count(*) FROM idgen_stat_cursor c JOIN idgen_incarnation i USING (incarnation) WHERE i.namespace = 'ended' AND i.state <> 'active'}), 0, 'and the one that was ended does not');
 
 # A grant whose worker ended while it waited is its cursor's still.
 ends('long', '', 'long: issues');
