@@ -202,5 +202,26 @@ foreach my $way (sort keys %damage)
 	$node->stop;
 }
 
+# --- saving it fails for a while: the worker that met this saves it later
+
+unlink $node->data_dir . '/pg_stat/idgen_clock.stat';
+$clock->set('+0');
+$clock->start($node);
+reconnect();
+served('quick', 'the clock is remembered anew');
+my $control = $node->data_dir . '/global/pg_control';
+rename $control, "$control.away" or die;
+$clock->set('+3s');
+ok(wait_until(sub { ($session->query(q{SELECT idgen_next('quick')})->{error}{D} // '') =~ /could not stat file/ }, 30), 'a file that is needed to save it is gone');
+rename "$control.away", $control or die;
+served('quick', 'and back');
+my $worker = worker_in($node, 'postgres');
+sub contents { return PostgreSQL::Test::Utils::slurp_file($node->data_dir . '/pg_stat/idgen_clock.stat'); }
+my $before = contents();
+$clock->set('+6s');
+ok(wait_until(sub { issue('quick'); contents() ne $before }, 30), 'a later step is saved');
+is(worker_in($node, 'postgres'), $worker, 'by the same worker');
+$node->stop;
+
 $ledger->is_unique('all that was issued');
 done_testing();
