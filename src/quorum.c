@@ -90,7 +90,10 @@ priority_of(pid_t pid)
 	return 0;
 }
 
-/* Its state, under its lock; false if it is not in use or does not stream. */
+/*
+ * Its state, under its lock; false if it is not in use or does not stream.  What
+ * a standby has flushed that was not sent to it from here is another history.
+ */
 static bool
 read_sender(int i, pid_t *pid, XLogRecPtr *flushed)
 {
@@ -100,8 +103,9 @@ read_sender(int i, pid_t *pid, XLogRecPtr *flushed)
 	SpinLockAcquire(&sender->mutex);
 	*pid = sender->pid;
 	*flushed = sender->flush;
-	streams = sender->state == WALSNDSTATE_STREAMING ||
-		sender->state == WALSNDSTATE_STOPPING;
+	streams = (sender->state == WALSNDSTATE_STREAMING ||
+			   sender->state == WALSNDSTATE_STOPPING) &&
+		sender->flush <= sender->sentPtr;
 	SpinLockRelease(&sender->mutex);
 	return *pid != 0 && streams && !XLogRecPtrIsInvalid(*flushed);
 }
