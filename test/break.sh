@@ -144,6 +144,7 @@ fi
 
 if rule sequence-end boundaries:ticks 'without a gap or a repetition'; then
 	take src/core/cursor.c 'if (sequence < sequence_count)' 'if (sequence <= sequence_count)'
+	take src/core/cursor.c 'demand->count : sequence_count - sequence;' 'demand->count : sequence_count - sequence + 1;'
 fi
 if rule sequence-of-a-tick boundaries:ticks 'without a gap or a repetition'; then
 	take src/core/cursor.c 'return cursor->next_sequence;' 'return 0;'
@@ -236,7 +237,7 @@ if rule identity-compared copies 'is refused'; then
 	take src/fence.c 'verdict = idgen_identity_compare(&ns->authority.identity, &here);' \
 		'verdict = IDGEN_IDENTITY_SAME;'
 fi
-if rule split-parity promotion 'none twice'; then
+if rule split-parity promotion 'to the odd ones'; then
 	take src/core/grant.c 'return (int) (ancestor_count % 2);' 'return ancestor_count < 0;'
 fi
 # The floor that a grandchild begins with stands behind it.
