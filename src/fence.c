@@ -202,8 +202,9 @@ change_timeline(const IdgenNamespace *ns, IdgenFailure *failure)
 	facts.policy = promotion_policy(ns);
 	facts.recorded = ns->authority.identity.timeline;
 	idgen_identity_read_switch(&facts, &parent_has_ancestors);
-	facts.parent_is_old = !parent_has_ancestors ||
-		since_ms >= layout->horizon_ms + idgen_max_clock_error_ms;
+	facts.parent_is_old = idgen_promotion_parent_is_old(parent_has_ancestors, since_ms,
+														layout->horizon_ms,
+														idgen_max_clock_error_ms);
 
 	switch (idgen_promotion_judge(&facts))
 	{
@@ -224,16 +225,6 @@ change_timeline(const IdgenNamespace *ns, IdgenFailure *failure)
 	return IDGEN_CUSTODY_REFUSED;
 }
 
-/* A copy whose original may live: what the setting says. */
-static IdgenCustody
-judge_copy(const IdgenNamespace *ns, const char *detail, IdgenFailure *failure)
-{
-	if (idgen_on_copied_authority == IDGEN_ON_COPIED_FENCE)
-		return fence_and_take_over(ns);
-	idgen_failure_set(failure, IDGEN_FAILURE_COPIED, detail, NULL);
-	return IDGEN_CUSTODY_REFUSED;
-}
-
 /*
  * Compare this server and database with what is recorded, before the first
  * grant of the worker's life (S9, DESIGN 8).
@@ -242,38 +233,32 @@ IdgenCustody
 idgen_fence_verify(const IdgenNamespace *ns, IdgenFailure *failure)
 {
 	IdgenIdentity here;
-	IdgenIdentityVerdict verdict;
+	IdgenIdentityVerdict verdict = IDGEN_IDENTITY_OTHER_SYSTEM;
 
-	if (!ns->has_identity)
-		return judge_copy(ns, "Its identity is missing, as after a restore of its marks.",
-						  failure);
-	idgen_identity_read(&here);
-	verdict = idgen_identity_compare(&ns->authority.identity, &here);
-	switch (verdict)
+	if (ns->has_identity)
 	{
-		case IDGEN_IDENTITY_SAME:
+		idgen_identity_read(&here);
+		verdict = idgen_identity_compare(&ns->authority.identity, &here);
+	}
+	switch (idgen_takeover_judge(verdict,
+								 idgen_namespace_rows_ever_granted(ns->name),
+								 idgen_on_copied_authority == IDGEN_ON_COPIED_FENCE))
+	{
+		case IDGEN_TAKEOVER_NONE:
 			return IDGEN_CUSTODY_OURS;
-		case IDGEN_IDENTITY_OTHER_FILES:
-			/* no twin can live, but the tables may be those of a template */
-			return fence_and_take_over(ns);
-		case IDGEN_IDENTITY_OTHER_TIMELINE:
+		case IDGEN_TAKEOVER_PROMOTED:
 			return change_timeline(ns, failure);
-		case IDGEN_IDENTITY_OTHER_SYSTEM:
-		case IDGEN_IDENTITY_OTHER_DATABASE:
-		case IDGEN_IDENTITY_OTHER_CONTROL:
+		case IDGEN_TAKEOVER_FENCED:
+			return fence_and_take_over(ns);
+		case IDGEN_TAKEOVER_SILENT:
+			idgen_fence_take_over(ns);
+			return IDGEN_CUSTODY_CHANGED;
+		case IDGEN_TAKEOVER_REFUSED:
 			break;
 	}
-
-	/*
-	 * The namespace of another database is another namespace, and begins with
-	 * its first grant.  A copy of this one may be older than the first grant of
-	 * the original.
-	 */
-	if (verdict == IDGEN_IDENTITY_OTHER_DATABASE &&
-		!idgen_namespace_rows_ever_granted(ns->name))
-	{
-		idgen_fence_take_over(ns);
-		return IDGEN_CUSTODY_CHANGED;
-	}
-	return judge_copy(ns, verdict_detail(verdict), failure);
+	idgen_failure_set(failure, IDGEN_FAILURE_COPIED,
+					  ns->has_identity ? verdict_detail(verdict) :
+					  "Its identity is missing, as after a restore of its marks.",
+					  NULL);
+	return IDGEN_CUSTODY_REFUSED;
 }

@@ -83,6 +83,21 @@ idgen_identity_class(void)
 }
 
 /*
+ * Does a line of a history file say that the recovery had no target?  Its
+ * third field says why it ended; a restore point can have any name.
+ */
+static bool
+had_no_target(const char *line)
+{
+	const char *reason = strchr(line, '\t');
+
+	if (reason != NULL)
+		reason = strchr(reason + 1, '\t');
+	return reason != NULL &&
+		strcmp(reason + 1, "no recovery target specified\n") == 0;
+}
+
+/*
  * Read how the present timeline came to be from its history file: its parent,
  * and whether any recovery since facts->recorded was to stop at a target.  Its
  * lines, one per ancestor, read "<timeline>\\t<position>\\t<reason>".
@@ -115,7 +130,7 @@ idgen_identity_read_switch(IdgenPromotionFacts *facts, bool *parent_has_ancestor
 		ancestors++;
 		facts->parent = timeline;
 		if (timeline >= facts->recorded &&
-			strstr(line, "no recovery target specified") == NULL)
+			!had_no_target(line))
 			facts->has_target = true;
 	}
 	facts->history_readable = !ferror(file) && ancestors > 0;

@@ -30,9 +30,6 @@
  */
 #define START_RETRY_US	INT64_C(100000)
 
-/* A command is given this long also by a caller that never waits. */
-#define COMMAND_WITHIN_MIN_MS 1000
-
 /* How long a process that must not fail tries for the directory. */
 #define LEAVE_WITHIN_US INT64_C(1000000)
 
@@ -233,14 +230,14 @@ idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenAnswer *answer)
 
 /*
  * Post a request other than SERVE and wait for its answer, for as long as a
- * call may wait, but at least COMMAND_WITHIN_MIN_MS: a command that never
+ * call may wait, but at least IDGEN_COMMAND_WITHIN_MIN_MS: a command that never
  * waited could never succeed.  A request given up is not carried out later,
  * unless the worker has begun with it.
  */
 void
 idgen_mailbox_call(IdgenMail *mail, IdgenAnswer *answer)
 {
-	int64		within_ms = Max(idgen_wait_timeout_ms, COMMAND_WITHIN_MIN_MS);
+	int64		within_ms = Max(idgen_wait_timeout_ms, IDGEN_COMMAND_WITHIN_MIN_MS);
 	volatile bool done = false;
 	uint64		ticket;
 

@@ -328,7 +328,7 @@ static void
 check_leaves_quorum(const IdgenNamespace *ns, bool changed_here)
 {
 	int64		until_us = idgen_clock_monotonic_us() +
-		(int64) idgen_wait_timeout_ms * 1000;
+		(int64) Max(idgen_wait_timeout_ms, IDGEN_COMMAND_WITHIN_MIN_MS) * 1000;
 
 	if (strcmp(ns->row.promotion, "trust") == 0)
 		idgen_arguments_invalid("durability \"quorum\" cannot be given up together with promotion \"trust\"",

@@ -14,6 +14,9 @@
 #define IDGEN_MAX_WORKERS_LIMIT			256
 #define IDGEN_MAX_BATCH_LIMIT			10000000
 
+/* A command is given this long also by a caller that never waits. */
+#define IDGEN_COMMAND_WITHIN_MIN_MS		1000
+
 /* What to do with an authority that may have a living twin. */
 typedef enum IdgenOnCopied
 {

@@ -260,18 +260,24 @@ if rule adoption-above copies 'above'; then
 	idgen_fence_take_over(ns);'
 fi
 if rule copied-refused copies 'is refused'; then
-	take src/fence.c 'if (idgen_on_copied_authority == IDGEN_ON_COPIED_FENCE)' 'if (true)'
+	take src/core/grant.c 'return fence_copies ?' 'return true ?'
 fi
 if rule same-oid-fenced copies 'OID'; then
-	take src/fence.c '/* no twin can live, but the tables may be those of a template */
-			return fence_and_take_over(ns);' 'return IDGEN_CUSTODY_OURS;'
+	take src/core/grant.c '/* no twin can live, but the tables may be those of a template */
+			return IDGEN_TAKEOVER_FENCED;' 'return IDGEN_TAKEOVER_NONE;'
 fi
 if rule never-used-taken-over copies 'template, by log: so is a namespace never used'; then
-	take src/fence.c 'if (verdict == IDGEN_IDENTITY_OTHER_DATABASE &&
-		!idgen_namespace_rows_ever_granted(ns->name))' 'if (false)'
+	take src/core/grant.c 'if (!ever_granted)' 'if (false)'
 fi
 if rule never-used-is-a-copy copies 'so is a namespace never used'; then
-	take src/fence.c 'if (verdict == IDGEN_IDENTITY_OTHER_DATABASE &&' 'if ('
+	take src/core/grant.c '		case IDGEN_IDENTITY_OTHER_CONTROL:
+			break;
+	}
+	return fence_copies' '		case IDGEN_IDENTITY_OTHER_CONTROL:
+			if (!ever_granted)
+				return IDGEN_TAKEOVER_SILENT;
+	}
+	return fence_copies'
 fi
 if rule half-of-externals promotion 'external generators issue'; then
 	take src/marks.c 'mark->high_water <= now ||

@@ -228,6 +228,47 @@ idgen_identity_compare(const IdgenIdentity *recorded, const IdgenIdentity *found
 }
 
 /*
+ * What to do about a verdict, before the first grant.  The namespace of another
+ * database is another namespace, and begins with its first grant; a copy of this
+ * one may be older than the first grant of its original.
+ */
+IdgenTakeover
+idgen_takeover_judge(IdgenIdentityVerdict verdict, bool ever_granted,
+					 bool fence_copies)
+{
+	switch (verdict)
+	{
+		case IDGEN_IDENTITY_SAME:
+			return IDGEN_TAKEOVER_NONE;
+		case IDGEN_IDENTITY_OTHER_TIMELINE:
+			return IDGEN_TAKEOVER_PROMOTED;
+		case IDGEN_IDENTITY_OTHER_FILES:
+			/* no twin can live, but the tables may be those of a template */
+			return IDGEN_TAKEOVER_FENCED;
+		case IDGEN_IDENTITY_OTHER_DATABASE:
+			if (!ever_granted)
+				return IDGEN_TAKEOVER_SILENT;
+			break;
+		case IDGEN_IDENTITY_OTHER_SYSTEM:
+		case IDGEN_IDENTITY_OTHER_CONTROL:
+			break;
+	}
+	return fence_copies ? IDGEN_TAKEOVER_FENCED : IDGEN_TAKEOVER_REFUSED;
+}
+
+/*
+ * Has the parent of a timeline been granting for long enough that nothing its
+ * own parent granted can still run?  "since_ms" is the time since the identity
+ * was recorded on the parent; one without ancestors has no such parent.
+ */
+bool
+idgen_promotion_parent_is_old(bool has_ancestors, int64_t since_ms,
+							  int64_t horizon_ms, int64_t clock_error_ms)
+{
+	return !has_ancestors || since_ms >= horizon_ms + clock_error_ms;
+}
+
+/*
  * The half of the workers an authority uses under the promotion policy
  * "split": the parity of the number of its timeline's ancestors.
  */

@@ -167,6 +167,24 @@ typedef enum IdgenPromotionVerdict
 	IDGEN_PROMOTION_NEVER		/* until adopted */
 } IdgenPromotionVerdict;
 
+/*
+ * What the verdict on an identity comes to (DESIGN 8); a missing identity is
+ * that of another system.
+ */
+typedef enum IdgenTakeover
+{
+	IDGEN_TAKEOVER_NONE,		/* it is ours as it is */
+	IDGEN_TAKEOVER_PROMOTED,	/* see idgen_promotion_judge */
+	IDGEN_TAKEOVER_FENCED,		/* fence, then it is ours */
+	IDGEN_TAKEOVER_SILENT,		/* ours from now on: nobody else has issued */
+	IDGEN_TAKEOVER_REFUSED		/* until adopted */
+} IdgenTakeover;
+
+extern IdgenTakeover idgen_takeover_judge(IdgenIdentityVerdict verdict,
+										  bool ever_granted, bool fence_copies);
+extern bool idgen_promotion_parent_is_old(bool has_ancestors, int64_t since_ms,
+										  int64_t horizon_ms,
+										  int64_t clock_error_ms);
 extern IdgenPromotionVerdict idgen_promotion_judge(const IdgenPromotionFacts *facts);
 extern IdgenIdentityVerdict idgen_identity_compare(const IdgenIdentity *recorded,
 												   const IdgenIdentity *found);

@@ -137,7 +137,8 @@ issue($original, $ledger, 100);
 $original->command_ok([ 'pg_dump', '-d', 'source', '-f', "$directory/source" ], 'a dump');
 $original->backup('base');
 my $standby = standby_of($original, 'standby', backup => 'base');
-$original->safe_psql('source', "SELECT pg_create_restore_point('before')");
+# A name that a history file also has where there was no target.
+$original->safe_psql('source', "SELECT pg_create_restore_point('no recovery target specified')");
 issue($original, $ledger, $count);
 hold($original, $ledger);
 
@@ -198,7 +199,7 @@ foreach (@copies)
 # once, since there may be several such recoveries, all of the same half.
 $copy = PostgreSQL::Test::Cluster->new('recovered');
 $copy->init_from_backup($original, 'base', has_restoring => 1, standby => 0);
-$copy->append_conf('postgresql.conf', "recovery_target_name = 'before'\nrecovery_target_action = 'promote'\nprimary_conninfo = ''");
+$copy->append_conf('postgresql.conf', "recovery_target_name = 'no recovery target specified'\nrecovery_target_action = 'promote'\nprimary_conninfo = ''");
 $copy->start;
 $copy->poll_query_until('source', 'SELECT NOT pg_is_in_recovery()') or die;
 my $recovered = $ledger->branch;

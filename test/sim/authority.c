@@ -161,8 +161,9 @@ promotion_facts(const Round *round)
 		.history_readable = server->history_readable,
 		.recorded = custody->identity.timeline,
 		.present = server->timeline,
-		.parent_is_old = !parent_has_ancestors ||
-		since_ms >= config->layout.horizon_ms + config->clock_error_ms,
+		.parent_is_old = idgen_promotion_parent_is_old(parent_has_ancestors, since_ms,
+													   config->layout.horizon_ms,
+													   config->clock_error_ms),
 	};
 
 	for (int i = 0; i < server->ancestor_count && server->history_readable; i++)
@@ -206,31 +207,34 @@ verify(const Round *round)
 {
 	const Custody *custody = &round->tables->custody;
 	IdgenIdentity here = identity_of(round);
-	bool		is_done = false;
+	IdgenIdentityVerdict verdict = idgen_identity_compare(&custody->identity, &here);
+	IdgenTakeover takeover =
+		idgen_takeover_judge(verdict, round->tables->ever_granted,
+							 round->world->config.copies_fence);
+	bool		is_done = true;
 
 	if (world_breaks(round->world, BREAK_SKIP_VERIFY))
 		return true;
-	switch (idgen_identity_compare(&custody->identity, &here))
+	if (world_breaks(round->world, BREAK_ADOPT_BY_ITSELF) &&
+		(verdict == IDGEN_IDENTITY_OTHER_SYSTEM ||
+		 verdict == IDGEN_IDENTITY_OTHER_DATABASE ||
+		 verdict == IDGEN_IDENTITY_OTHER_CONTROL))
+		takeover = IDGEN_TAKEOVER_SILENT;
+	switch (takeover)
 	{
-		case IDGEN_IDENTITY_SAME:
+		case IDGEN_TAKEOVER_NONE:
 			return true;
-		case IDGEN_IDENTITY_OTHER_FILES:
-			fence_and_take_over(round);
-			return false;
-		case IDGEN_IDENTITY_OTHER_TIMELINE:
+		case IDGEN_TAKEOVER_PROMOTED:
 			is_done = change_timeline(round);
 			break;
-		case IDGEN_IDENTITY_OTHER_SYSTEM:
-		case IDGEN_IDENTITY_OTHER_DATABASE:
-		case IDGEN_IDENTITY_OTHER_CONTROL:
-			is_done = true;
-			if (
-				world_breaks(round->world, BREAK_ADOPT_BY_ITSELF))
-				take_over(round);
-			else if (round->world->config.copies_fence)
-				fence_and_take_over(round);
-			else
-				is_done = false;
+		case IDGEN_TAKEOVER_FENCED:
+			fence_and_take_over(round);
+			break;
+		case IDGEN_TAKEOVER_SILENT:
+			take_over(round);
+			break;
+		case IDGEN_TAKEOVER_REFUSED:
+			is_done = false;
 			break;
 	}
 	round->authority->is_refused = !is_done;

@@ -947,6 +947,54 @@ test_promotion_judge(void)
 		CHECK(seen[i]);
 }
 
+/* Every verdict, granted or not, refused or fenced by setting. */
+static void
+test_takeover_judge(void)
+{
+	static const struct
+	{
+		IdgenIdentityVerdict verdict;
+		IdgenTakeover unused,	/* nothing was ever granted */
+					used;
+		bool		by_setting; /* "refused" becomes "fenced" */
+	}			cases[] = {
+		{IDGEN_IDENTITY_SAME, IDGEN_TAKEOVER_NONE, IDGEN_TAKEOVER_NONE, false},
+		{IDGEN_IDENTITY_OTHER_TIMELINE, IDGEN_TAKEOVER_PROMOTED,
+		IDGEN_TAKEOVER_PROMOTED, false},
+		{IDGEN_IDENTITY_OTHER_FILES, IDGEN_TAKEOVER_FENCED,
+		IDGEN_TAKEOVER_FENCED, false},
+		{IDGEN_IDENTITY_OTHER_DATABASE, IDGEN_TAKEOVER_SILENT,
+		IDGEN_TAKEOVER_REFUSED, true},
+		{IDGEN_IDENTITY_OTHER_SYSTEM, IDGEN_TAKEOVER_REFUSED,
+		IDGEN_TAKEOVER_REFUSED, true},
+		{IDGEN_IDENTITY_OTHER_CONTROL, IDGEN_TAKEOVER_REFUSED,
+		IDGEN_TAKEOVER_REFUSED, true},
+	};
+
+	for (size_t i = 0; i < UNIT_COUNT(cases); i++)
+		for (int granted = 0; granted < 2; granted++)
+			for (int fence = 0; fence < 2; fence++)
+			{
+				IdgenTakeover wanted = granted ? cases[i].used : cases[i].unused;
+
+				if (fence && cases[i].by_setting &&
+					wanted == IDGEN_TAKEOVER_REFUSED)
+					wanted = IDGEN_TAKEOVER_FENCED;
+				CHECK_EQ(idgen_takeover_judge(cases[i].verdict, granted != 0,
+											  fence != 0), wanted);
+			}
+}
+
+static void
+test_parent_is_old(void)
+{
+	CHECK(idgen_promotion_parent_is_old(false, 0, 10000, 5000));
+	CHECK(!idgen_promotion_parent_is_old(true, 0, 10000, 5000));
+	CHECK(!idgen_promotion_parent_is_old(true, 14999, 10000, 5000));
+	CHECK(idgen_promotion_parent_is_old(true, 15000, 10000, 5000));
+	CHECK(!idgen_promotion_parent_is_old(true, -15000, 10000, 5000));
+}
+
 static const UnitTest tests[] = {
 	{"the interval rule, case by case", test_decide},
 	{"beyond the horizon names the first tick that works", test_retry_at},
@@ -975,6 +1023,8 @@ static const UnitTest tests[] = {
 	{"the split class alternates with each ancestor", test_split_class},
 	{"a change of timeline, every policy and combination",
 	test_promotion_judge},
+	{"what a verdict comes to, every combination", test_takeover_judge},
+	{"when the parent of a timeline is old", test_parent_is_old},
 };
 
 int
