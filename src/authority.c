@@ -242,22 +242,27 @@ answer_request(IdgenRound *round, int request, IdgenJob *job)
 	}
 	else if (idgen_round_grants_to(taken) && job->ns != NULL)
 	{
+		/* one that is judged after another waits; nobody else does for it */
 		answer = round->answers[request];
 		if (answer.failure.kind == IDGEN_FAILURE_AGAIN)
-			job->retry = true;
+			round->unanswered = true;
 		else if (answer.failure.kind == IDGEN_FAILURE_NONE)
 			idgen_publication_answer(job->ns, taken, &answer);
 		else
 			idgen_mailbox_answer(taken, &answer);
 	}
 	else if (job->retry)
+	{
 		idgen_mailbox_note(taken, &answer.failure);
+		round->unanswered = true;
+	}
 	else if (answer.failure.kind == IDGEN_FAILURE_NONE &&
 			 idgen_publication_count(&job->uuid, false) > 0)
 	{
 		/* it is looked at again when that has been confirmed */
 		idgen_publication_set_unconfirmed(&answer.failure);
 		idgen_mailbox_note(taken, &answer.failure);
+		round->unanswered = true;
 	}
 	else
 		idgen_mailbox_answer(taken, &answer);
@@ -350,12 +355,8 @@ next_round_ms(const IdgenRound *round)
 {
 	int64		sleep_ms = Min(SLEEP_MAX_MS, idgen_publication_poll_ms());
 
-	for (int i = 0; i < round->request_count; i++)
-		for (int j = 0; j < round->job_count; j++)
-			if (round->jobs[j].retry &&
-				idgen_same_uuid(&round->jobs[j].uuid,
-								&round->requests[i].mail.namespace_uuid))
-				return Min(RETRY_MS, sleep_ms);
+	if (round->unanswered)
+		return Min(RETRY_MS, sleep_ms);
 	for (int i = 0; i < round->survey_count; i++)
 		sleep_ms = Min(sleep_ms, due_in_ms(&activities[round->surveys[i].slot]));
 	return Max(sleep_ms, SLEEP_MIN_MS);

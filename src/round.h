@@ -43,6 +43,7 @@ typedef struct IdgenRound
 	int			request_count;
 	IdgenMailTaken *requests;
 	IdgenAnswer *answers;		/* to ACTIVATE and ACQUIRE requests */
+	bool		unanswered;		/* some request is to be looked at again */
 	int			survey_count;
 	IdgenCursorSurvey *surveys;
 	int			job_count;
