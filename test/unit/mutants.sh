@@ -519,21 +519,21 @@ mutant 'an empty half has one worker' grant.c \
 mutant 'a range is one worker short' grant.c \
 	's/range->modulus + 1;/range->modulus;/'
 mutant 'a used template is taken over in silence' grant.c \
-	's/if (!ever_granted)/if (true)/'
+	's/if (!ever_granted)/if (!ever_granted || true)/'
 mutant 'an unused template is refused' grant.c \
-	's/if (!ever_granted)/if (false)/'
+	's/if (!ever_granted)/if (!ever_granted \&\& false)/'
 mutant 'copies are fenced without the setting' grant.c \
-	's/return fence_copies ? IDGEN_TAKEOVER_FENCED : IDGEN_TAKEOVER_REFUSED;/return IDGEN_TAKEOVER_FENCED;/'
+	's/return fence_copies ?/return fence_copies || true ?/'
 mutant 'copies are refused in spite of the setting' grant.c \
-	's/return fence_copies ? IDGEN_TAKEOVER_FENCED : IDGEN_TAKEOVER_REFUSED;/return IDGEN_TAKEOVER_REFUSED;/'
+	's/return fence_copies ?/return fence_copies \&\& false ?/'
 mutant 'files that were made anew need no fence' grant.c \
 	's/^\t\t\treturn IDGEN_TAKEOVER_FENCED;/\t\t\treturn IDGEN_TAKEOVER_NONE;/'
 mutant 'a parent without ancestors is young' grant.c \
-	's/return !has_ancestors || since_ms >=/return since_ms >=/'
+	's/return !has_ancestors || since_ms >=/return (!has_ancestors \&\& false) || since_ms >=/'
 mutant 'a parent is old a millisecond late' grant.c \
 	's/return !has_ancestors || since_ms >=/return !has_ancestors || since_ms >/'
 mutant 'clocks are not considered when a parent is judged' grant.c \
-	's/since_ms >= horizon_ms + clock_error_ms;/since_ms >= horizon_ms;/'
+	's/since_ms >= horizon_ms + clock_error_ms;/since_ms >= horizon_ms + 0 * clock_error_ms;/'
 mutant 'a step back of the timeline is not noticed' grant.c \
 	's/recorded->timeline != found->timeline/recorded->timeline < found->timeline/'
 mutant 'a copied control file is not noticed' grant.c \
