@@ -77,6 +77,20 @@ believed_clock(void)
 	return clock;
 }
 
+/* Raise the floor past what the facts allow for; what they lack is filled in. */
+static void
+raise_floor(const IdgenNamespace *ns, IdgenFenceFacts *facts)
+{
+	const IdgenLayout *layout = &ns->row.layout;
+
+	facts->horizon = idgen_layout_ticks_ceil(layout, layout->horizon_ms);
+	facts->clock_error =
+		idgen_layout_ticks_ceil(layout, Max(idgen_max_clock_error_ms, 1));
+	idgen_namespace_rows_raise_floor(ns->name,
+									 idgen_fence_floor(facts,
+													   idgen_layout_tick_count(layout)));
+}
+
 /*
  * Fence a namespace, also past the tick "above" (0 = none).
  */
@@ -90,15 +104,10 @@ idgen_fence_raise(const IdgenNamespace *ns, int64 above)
 		.last_clock = Max(idgen_namespace_rows_last_clock(ns->name),
 						  last_replayed_tick(layout)),
 		.highest_mark = idgen_namespace_rows_highest_mark(ns->name),
-		.above = above,
-		.horizon = idgen_layout_ticks_ceil(layout, layout->horizon_ms),
-		.clock_error = idgen_layout_ticks_ceil(layout,
-											   Max(idgen_max_clock_error_ms, 1))
+		.above = above
 	};
 
-	idgen_namespace_rows_raise_floor(ns->name,
-							 idgen_fence_floor(&facts,
-											   idgen_layout_tick_count(layout)));
+	raise_floor(ns, &facts);
 	idgen_grant_rows_end_all(ns->name);
 	idgen_namespace_rows_reset_sums(ns->name);
 	idgen_stats_add(idgen_stats_get(MyDatabaseId, ns->name),
@@ -172,17 +181,12 @@ promotion_policy(const IdgenNamespace *ns)
 static void
 pass_grandparent(const IdgenNamespace *ns)
 {
-	const IdgenLayout *layout = &ns->row.layout;
 	IdgenFenceFacts facts = {
-		.now = idgen_layout_tick_at(layout, idgen_namespace_rows_recorded_ms(ns->name)),
-		.horizon = idgen_layout_ticks_ceil(layout, layout->horizon_ms),
-		.clock_error = idgen_layout_ticks_ceil(layout,
-											   Max(idgen_max_clock_error_ms, 1))
+		.now = idgen_layout_tick_at(&ns->row.layout,
+									idgen_namespace_rows_recorded_ms(ns->name))
 	};
 
-	idgen_namespace_rows_raise_floor(ns->name,
-							 idgen_fence_floor(&facts,
-											   idgen_layout_tick_count(layout)));
+	raise_floor(ns, &facts);
 }
 
 /*

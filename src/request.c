@@ -26,13 +26,11 @@
 
 #include "clock.h"
 #include "namespace.h"
+#include "settings.h"
 #include "shmem.h"
 #include "stats.h"
 
 #define TOKEN_BYTES 16
-
-/* A request is asked again for so long also by a caller that never waits. */
-#define AGAIN_WITHIN_MIN_MS 1000
 
 /* How far in the future an ID may be that a fence is to rise above. */
 #define ABOVE_MAX_MS	INT64_C(86400000)
@@ -84,7 +82,7 @@ static void
 finish_request(IdgenMail *mail, IdgenAnswer *answer)
 {
 	int64		until_us = idgen_clock_monotonic_us() +
-		(int64) Max(idgen_wait_timeout_ms, AGAIN_WITHIN_MIN_MS) * 1000;
+		(int64) Max(idgen_wait_timeout_ms, IDGEN_COMMAND_WITHIN_MIN_MS) * 1000;
 
 	idgen_mailbox_call(mail, answer);
 	while (answer->failure.kind == IDGEN_FAILURE_AGAIN &&
