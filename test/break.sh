@@ -258,7 +258,7 @@ if rule grandparent-floor 130_promotion 'a floor past what the grandparent'; the
 	take src/fence.c 'if (facts.policy == IDGEN_PROMOTION_SPLIT && parent_has_ancestors)' \
 		'if (false)'
 fi
-if rule history-target copies 'point in time: split is fenced'; then
+if rule history-target copies 'point in time, recovery_target_name: split is fenced'; then
 	take src/core/grant.c 'facts->history_readable && !facts->has_target &&' \
 		'facts->history_readable &&'
 fi

@@ -137,8 +137,14 @@ issue($original, $ledger, 100);
 $original->command_ok([ 'pg_dump', '-d', 'source', '-f', "$directory/source" ], 'a dump');
 $original->backup('base');
 my $standby = standby_of($original, 'standby', backup => 'base');
-# A name that a history file also has where there was no target.
+# Targets of a recovery; the name is one that a history file also has where there was none.
 $original->safe_psql('source', "SELECT pg_create_restore_point('no recovery target specified')");
+my %targets = (
+	recovery_target => 'immediate',
+	recovery_target_name => 'no recovery target specified',
+	recovery_target_lsn => $original->lsn('flush'),
+	recovery_target_xid => $original->safe_psql('source', 'SELECT pg_current_xact_id()'),
+	recovery_target_time => $original->safe_psql('source', 'SELECT clock_timestamp()'));
 issue($original, $ledger, $count);
 hold($original, $ledger);
 
@@ -197,22 +203,30 @@ foreach (@copies)
 
 # A recovery to a point before the IDs: the promotion policy decides, and "split" does not go on at
 # once, since there may be several such recoveries, all of the same half.
-$copy = PostgreSQL::Test::Cluster->new('recovered');
-$copy->init_from_backup($original, 'base', has_restoring => 1, standby => 0);
-$copy->append_conf('postgresql.conf', "recovery_target_name = 'no recovery target specified'\nrecovery_target_action = 'promote'\nprimary_conninfo = ''");
-$copy->start;
-$copy->poll_query_until('source', 'SELECT NOT pg_is_in_recovery()') or die;
-my $recovered = $ledger->branch;
-my $session = Idgen::Session->new($copy, dbname => 'source');
-my $result = $session->query("SELECT idgen_next('refuse')");
-is(Idgen::Session::state_of($result), 'IG007', 'point in time: refuse: nothing is issued');
-like($result->{error}{D} // '', qr/promotion or a point-in-time recovery/, 'with the likely cause');
-is($session->sqlstate("SELECT idgen_adopt_namespace('refuse')"), '', 'until it is adopted');
-my $least = served_after_fence($recovered, $session, 'point in time', \@namespaces, at_most => $at_most);
-cmp_ok($least->{$_}, '>', $ledger->greatest($_), "point in time: $_: above all that the original issued") foreach @namespaces;
-$recovered->is_unique('point in time');
-$session->close;
-$copy->stop('immediate');
+sub recovered_to
+{
+	my ($target, $value) = @_;
+	my $node = PostgreSQL::Test::Cluster->new("to_$target");
+	my $name = "point in time, $target";
+
+	$node->init_from_backup($original, 'base', has_restoring => 1, standby => 0);
+	$node->append_conf('postgresql.conf', "$target = '$value'\nrecovery_target_action = 'promote'\nprimary_conninfo = ''");
+	$node->start;
+	$node->poll_query_until('source', 'SELECT NOT pg_is_in_recovery()') or die;
+	my $recovered = $ledger->branch;
+	my $session = Idgen::Session->new($node, dbname => 'source');
+	my $result = $session->query("SELECT idgen_next('refuse')");
+	is(Idgen::Session::state_of($result), 'IG007', "$name: refuse: nothing is issued");
+	like($result->{error}{D} // '', qr/promotion or a point-in-time recovery/, "$name: with the likely cause");
+	is($session->sqlstate("SELECT idgen_adopt_namespace('refuse')"), '', "$name: until it is adopted");
+	my $least = served_after_fence($recovered, $session, $name, \@namespaces, at_most => $at_most);
+	cmp_ok($least->{$_}, '>', $ledger->greatest($_), "$name: $_: above all that the original issued") foreach @namespaces;
+	$recovered->is_unique($name);
+	$session->close;
+	$node->stop('immediate');
+	return;
+}
+recovered_to($_, $targets{$_}) foreach $quick ? 'recovery_target_name' : sort keys %targets;
 
 # --- An upgrade carries the tables over as they are.
 
@@ -251,9 +265,9 @@ $original->safe_psql('postgres', 'DROP DATABASE source');
 # No twin can live under the old OID, but the marks are those of the time when it was copied.
 $original->safe_psql('postgres', "CREATE DATABASE source OID = $oid TEMPLATE carrier");
 my $reborn = $ledger->branch;
-$session = Idgen::Session->new($original, dbname => 'source');
+my $session = Idgen::Session->new($original, dbname => 'source');
 my %greatest = map { $_ => $ledger->greatest($_) } @namespaces;
-$least = served_after_fence($reborn, $session, 'the old OID', \@namespaces, at_most => $at_most);
+my $least = served_after_fence($reborn, $session, 'the old OID', \@namespaces, at_most => $at_most);
 cmp_ok($least->{$_}, '>', $greatest{$_}, "the old OID: $_: above all that was issued before") foreach @namespaces;
 $session->close;
 issue($original, $reborn, 200);
@@ -301,7 +315,7 @@ is($session->sqlstate('INSERT INTO entries (client) VALUES (0)'), 'IG009', 'and 
 is($session->sqlstate("SELECT idgen_create_namespace('second', worker_bits => $worker_bits, sequence_bits => $sequence_bits, epoch => '2024-12-31 00:00:00+00')"),
 	'', 'a fresh one');
 is($session->sqlstate("ALTER TABLE entries ALTER COLUMN id SET DEFAULT idgen_next('second')"), '', 'fills the column');
-$result = $session->query('INSERT INTO entries (client) SELECT generate_series(1, 1000) RETURNING id');
+my $result = $session->query('INSERT INTO entries (client) SELECT generate_series(1, 1000) RETURNING id');
 is(Idgen::Session::state_of($result), '', 'at once') or diag(explain($result->{error}));
 answers_within($result, 3, 'it does not wait');
 cmp_ok($result->{rows}[0][0], '>', max($before, $reset->greatest('split')), 'above all old IDs');
