@@ -19,6 +19,11 @@
 #error "idgen needs PostgreSQL 15 or later"
 #endif
 
+/* What is inside a varlena: not part of postgres.h since 16. */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
 /* The index of this process in per-process shared arrays. */
 #if PG_VERSION_NUM >= 170000
 #define idgen_my_proc_number()	((int) MyProcNumber)
