@@ -19,6 +19,11 @@
 #error "idgen needs PostgreSQL 15 or later"
 #endif
 
+/* Functions that do not return are marked in front since 18. */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn	pg_attribute_noreturn()
+#endif
+
 /* What is inside a varlena: not part of postgres.h since 16. */
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
