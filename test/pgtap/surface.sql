@@ -151,9 +151,10 @@ SELECT is(pg_temp.columns('idgen_stat_authority'), 'pid integer, started timesta
 SELECT is((SELECT count(*) FROM tables t JOIN pg_trigger g ON g.tgrelid = t.oid JOIN functions f ON f.oid = g.tgfoid
     WHERE f.proname = 'idgen_guard' AND g.tgenabled = 'A'), 12::bigint, 'two guards on each table fire always');
 
--- Everything has a comment and one owner.
-SELECT is_empty($$SELECT pg_describe_object(classid, objid, 0) FROM members
-    WHERE classid IN ('pg_proc'::regclass, 'pg_class'::regclass, 'pg_type'::regclass) AND obj_description(objid, classid::regclass::name) IS NULL$$, 'every object has a comment');
+-- Everything has a comment and one owner. Types that come with a table or a type are members, too, since PostgreSQL 17.
+SELECT is_empty($$SELECT pg_describe_object(classid, objid, 0) FROM members LEFT JOIN pg_type t ON classid = 'pg_type'::regclass AND t.oid = objid
+    WHERE (classid IN ('pg_proc'::regclass, 'pg_class'::regclass) OR typrelid = 0 AND typcategory <> 'A' OR typrelid IN (SELECT oid FROM pg_class WHERE relkind = 'c'))
+        AND obj_description(objid, classid::regclass::name) IS NULL$$, 'every object has a comment');
 SELECT is_empty($$SELECT signature FROM functions WHERE obj_description(oid, 'pg_proc') !~ '^idgen: '
     UNION SELECT relname FROM views WHERE obj_description(oid, 'pg_class') !~ '^idgen: '$$, 'which says whose it is');
 SELECT ok(obj_description((SELECT oid FROM pg_extension WHERE extname = 'idgen'), 'pg_extension') IS NOT NULL, 'the extension too');
