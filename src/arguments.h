@@ -5,7 +5,7 @@
 #ifndef IDGEN_ARGUMENTS_H
 #define IDGEN_ARGUMENTS_H
 
-#include "postgres.h"
+#include "compat.h"
 
 #include "datatype/timestamp.h"
 #include "fmgr.h"
@@ -17,7 +17,7 @@
 			idgen_arguments_null(what); \
 	} while (0)
 
-extern void idgen_arguments_null(const char *what) pg_attribute_noreturn();
+pg_noreturn extern void idgen_arguments_null(const char *what);
 extern void idgen_arguments_invalid(const char *message, const char *hint);
 extern int64 idgen_arguments_interval_ms(const Interval *interval,
 										 const char *what);

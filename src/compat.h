@@ -19,6 +19,16 @@
 #error "idgen needs PostgreSQL 15 or later"
 #endif
 
+/* A function that does not return is declared in front since 18. */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn				pg_attribute_noreturn()
+#endif
+
+/* What is inside a varlena has had a header of its own since 16. */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
 /* The index of this process in per-process shared arrays. */
 #if PG_VERSION_NUM >= 170000
 #define idgen_my_proc_number()	((int) MyProcNumber)

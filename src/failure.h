@@ -9,7 +9,7 @@
 #ifndef IDGEN_FAILURE_H
 #define IDGEN_FAILURE_H
 
-#include "postgres.h"
+#include "compat.h"
 
 #define ERRCODE_IDGEN_NOT_YET_VALID			MAKE_SQLSTATE('I','G','0','0','1')
 #define ERRCODE_IDGEN_GRANT_EXHAUSTED		MAKE_SQLSTATE('I','G','0','0','2')
@@ -63,7 +63,7 @@ extern const char *idgen_failure_name(IdgenFailureKind kind);
 extern void idgen_failure_strengthen(IdgenFailure *failure,
 									 const IdgenFailure *other);
 /* The name may be empty where the namespace is not known. */
-extern void idgen_failure_report(const IdgenFailure *failure,
-								 const char *namespace_name) pg_attribute_noreturn();
+pg_noreturn extern void idgen_failure_report(const IdgenFailure *failure,
+											 const char *namespace_name);
 
 #endif							/* IDGEN_FAILURE_H */
