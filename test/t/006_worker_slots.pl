@@ -45,7 +45,7 @@ $first->poll("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'idgen 
 my $third = Idgen::Session->new($node);
 $third->query($_)
   foreach ('CREATE TABLE t AS SELECT 1 AS n FROM generate_series(1, 10)',
-	'SET force_parallel_mode = on', 'SET max_parallel_workers_per_gather = 2',
+	'SET ' . parallel_setting($node) . ' = on', 'SET max_parallel_workers_per_gather = 2',
 	# The worker of a forced parallel plan holds its slot as long as this takes.
 	'CREATE FUNCTION slow() RETURNS int LANGUAGE sql PARALLEL SAFE VOLATILE AS $$ SELECT 1 FROM pg_sleep(2) $$');
 $third->send('SELECT slow()');
