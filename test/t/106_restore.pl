@@ -220,6 +220,9 @@ is(policies($source), $policies, 'nor changes the policy');
 my $open = session('source');
 issue($open, 'orders', 1);
 my $holder = Generator::activate($open, 'orders');
+# A grant that outlasts the start of pg_restore.
+$source->query("SELECT idgen_create_namespace('held', grant_interval => '4 s')");
+ok(Generator::activate($open, 'held'), 'an external generator holds a grant');
 $node->command_fails_like([ 'pg_restore', '-e', '--clean', '--if-exists', '-d', 'source', $custom ], qr/external generators hold grants/,
 	'pg_restore --clean does not drop the extension while an external generator holds a grant');
 ok(wait_until(sub { $source->value(q{SELECT bool_and(high_water <= (extract(epoch FROM clock_timestamp()) * 1000 - n.epoch_ms) / n.tick_ms)
