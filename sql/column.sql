@@ -78,8 +78,10 @@ INSERT INTO column_added (n) VALUES (0) RETURNING id > 0 AS id;
 -- A value made anew for every row is no expression for a stored one.
 ALTER TABLE column_added ADD COLUMN other bigint GENERATED ALWAYS AS (idgen_next()) STORED;
 \echo :SQLSTATE
+-- Since 19 the error has a position.
+\set VERBOSITY sqlstate
 CREATE INDEX ON column_added (idgen_timestamp(id));
-\echo :SQLSTATE
+\set VERBOSITY default
 DROP TABLE column_added;
 
 -- Partitions: through the parent, and each by itself.

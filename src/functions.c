@@ -13,6 +13,7 @@
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 
 #include "arguments.h"
 #include "clock.h"
@@ -225,31 +226,31 @@ idgen_next_batch(PG_FUNCTION_ARGS)
  * -------------------------------------------------------------------- */
 
 static void
-push_json_string(JsonbParseState **state, const char *key, const char *string)
+push_json_string(IdgenJsonbState *state, const char *key, const char *string)
 {
 	JsonbValue	value;
 
 	value.type = jbvString;
 	value.val.string.val = unconstify(char *, key);
 	value.val.string.len = (int) strlen(key);
-	pushJsonbValue(state, WJB_KEY, &value);
+	idgen_jsonb_push(state, WJB_KEY, &value);
 	value.val.string.val = pstrdup(string);
 	value.val.string.len = (int) strlen(string);
-	pushJsonbValue(state, WJB_VALUE, &value);
+	idgen_jsonb_push(state, WJB_VALUE, &value);
 }
 
 static void
-push_json_number(JsonbParseState **state, const char *key, int64 number)
+push_json_number(IdgenJsonbState *state, const char *key, int64 number)
 {
 	JsonbValue	value;
 
 	value.type = jbvString;
 	value.val.string.val = unconstify(char *, key);
 	value.val.string.len = (int) strlen(key);
-	pushJsonbValue(state, WJB_KEY, &value);
+	idgen_jsonb_push(state, WJB_KEY, &value);
 	value.type = jbvNumeric;
 	value.val.numeric = int64_to_numeric(number);
-	pushJsonbValue(state, WJB_VALUE, &value);
+	idgen_jsonb_push(state, WJB_VALUE, &value);
 }
 
 PG_FUNCTION_INFO_V1(idgen_next_json);
@@ -258,14 +259,14 @@ idgen_next_json(PG_FUNCTION_ARGS)
 {
 	IdgenNamespace *ns = only_argument(fcinfo);
 	char		digits[MAXINT8LEN + 1];
-	JsonbParseState *state = NULL;
+	IdgenJsonbState state = {0};
 
 	pg_lltoa(idgen_generator_next(ns), digits);
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	idgen_jsonb_push(&state, WJB_BEGIN_OBJECT, NULL);
 	push_json_string(&state, "id", digits);
 	push_json_string(&state, "format", ns->name);
-	PG_RETURN_JSONB_P(JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT,
-													   NULL)));
+	idgen_jsonb_push(&state, WJB_END_OBJECT, NULL);
+	PG_RETURN_JSONB_P(JsonbValueToJsonb(state.result));
 }
 
 PG_FUNCTION_INFO_V1(idgen_format);
@@ -274,9 +275,9 @@ idgen_format(PG_FUNCTION_ARGS)
 {
 	IdgenNamespace *ns = namespace_argument(fcinfo, 0);
 	const IdgenLayout *layout = &ns->row.layout;
-	JsonbParseState *state = NULL;
+	IdgenJsonbState state = {0};
 
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	idgen_jsonb_push(&state, WJB_BEGIN_OBJECT, NULL);
 	push_json_string(&state, "format", ns->name);
 	push_json_string(&state, "kind", "time");
 	push_json_number(&state, "epoch_ms", layout->epoch_ms);
@@ -285,8 +286,8 @@ idgen_format(PG_FUNCTION_ARGS)
 	push_json_number(&state, "worker_bits", layout->worker_bits);
 	push_json_number(&state, "sequence_bits", layout->sequence_bits);
 	push_json_number(&state, "horizon_ms", layout->horizon_ms);
-	PG_RETURN_JSONB_P(JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT,
-													   NULL)));
+	idgen_jsonb_push(&state, WJB_END_OBJECT, NULL);
+	PG_RETURN_JSONB_P(JsonbValueToJsonb(state.result));
 }
 
 /* --------------------------------------------------------------------

@@ -18,6 +18,7 @@
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/proc.h"
+#include "storage/procarray.h"
 #include "utils/wait_event.h"
 
 #include "clock.h"
@@ -261,34 +262,46 @@ idgen_mailbox_call(IdgenMail *mail, IdgenAnswer *answer)
 						  NULL);
 }
 
+/* Is a process still connected to a database, as PostgreSQL counts? */
+static bool
+connected(pid_t pid, Oid database)
+{
+	PGPROC	   *proc = pid == 0 ? NULL : BackendPidGetProc(pid);
+
+	return proc != NULL && proc->databaseId == database;
+}
+
 /*
  * Ask the worker of a database that is about to be dropped to leave, and wait
- * for it.  The caller has been found entitled to drop the database.
+ * until it has left, which is later than it signs off: DROP DATABASE ... WITH
+ * (FORCE) by an ordinary owner fails if it is still found connected.  The caller
+ * has been found entitled to drop the database.
  */
 void
 idgen_mailbox_stop_worker(Oid database, int64 within_us)
 {
 	int64		until_us = idgen_clock_monotonic_us() + within_us;
-	bool		alive = true;
 
-	while (alive && idgen_clock_monotonic_us() < until_us)
+	while (idgen_clock_monotonic_us() < until_us)
 	{
 		IdgenDatabase *entry;
+		pid_t		left_pid;
+		bool		alive;
 
 		idgen_lock_directory(LW_EXCLUSIVE);
 		entry = find_database(database);
 		alive = entry != NULL && worker_lives(entry);
+		left_pid = entry == NULL ? 0 : entry->left_pid;
 		if (alive)
 		{
 			entry->stop_wanted = true;
 			SetLatch(entry->worker_latch);
 		}
 		idgen_unlock_directory();
-		if (alive)
-		{
-			pg_usleep(1000);
-			CHECK_FOR_INTERRUPTS();
-		}
+		if (!alive && !connected(left_pid, database))
+			break;
+		pg_usleep(1000);
+		CHECK_FOR_INTERRUPTS();
 	}
 }
 
@@ -326,8 +339,11 @@ sign_off(void)
 {
 	IdgenDatabase *entry = find_database(MyDatabaseId);
 
-	if (entry != NULL && entry->worker_pid == MyProcPid)
-		memset(entry, 0, sizeof(*entry));
+	if (entry == NULL || entry->worker_pid != MyProcPid)
+		return;
+	memset(entry, 0, sizeof(*entry));
+	entry->database = MyDatabaseId;
+	entry->left_pid = MyProcPid;
 }
 
 /*

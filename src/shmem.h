@@ -208,6 +208,8 @@ typedef struct IdgenDatabase
 {
 	Oid			database;		/* InvalidOid = unused */
 	pid_t		worker_pid;
+	pid_t		left_pid;		/* a worker that has signed off; it may still be on
+								 * its way out.  0 = none known */
 	Latch	   *worker_latch;
 	int64		started_at_us;	/* monotonic time of the last attempt to start */
 	bool		start_failed;	/* it found no background worker slot free */

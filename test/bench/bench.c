@@ -20,7 +20,7 @@
 
 PG_MODULE_MAGIC;
 
-#define NS_PER_S	INT64_C(1000000000)
+#define NS_PER_SECOND	INT64_C(1000000000)
 
 PG_FUNCTION_INFO_V1(bench_constant);
 Datum
@@ -86,7 +86,7 @@ monotonic_ns(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64) now.tv_sec * NS_PER_S + now.tv_nsec;
+	return (int64) now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
 /*

@@ -72,7 +72,7 @@ my %hostile = (
 	enable_indexscan => 'off',
 	temp_tablespaces => 'pg_default',
 	check_function_bodies => 'off',
-	standard_conforming_strings => 'off',
+	dropped_settings($node),
 	TimeZone => 'Asia/Kathmandu',
 	DateStyle => 'German',
 	IntervalStyle => 'sql_standard',

@@ -42,9 +42,9 @@ is($loaded->value('SELECT 1'), 1, 'and harmless');
 $_->close foreach ($session, $loaded);
 
 my $libraries = (run_command([ "pg_config", "--pkglibdir" ]))[0];
-my $has_others = -e "$libraries/pg_stat_statements.so";
-foreach my $order ('idgen', $has_others ? ('pg_stat_statements, idgen', 'idgen, pg_stat_statements', 'auto_explain, idgen, pg_stat_statements') : ())
+foreach my $order ('idgen', 'pg_stat_statements, idgen', 'idgen, pg_stat_statements', 'auto_explain, idgen, pg_stat_statements')
 {
+	next if grep { !-e "$libraries/$_.so" } split /, /, $order;
 	$node->stop;
 	$node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'$order'");
 	$node->start;

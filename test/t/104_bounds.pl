@@ -16,7 +16,7 @@ my $usual = q{grant_interval => '250 ms', horizon => '2 s', promotion => 'fence'
 $node->safe_psql('postgres', qq{SELECT idgen_create_namespace('wide', $usual);
 	SELECT idgen_create_namespace('one', $usual, worker_bits => 0);
 	SELECT idgen_create_namespace('two', $usual, worker_bits => 1);
-	SELECT idgen_create_namespace('sixteen', $usual, worker_bits => 4);
+	SELECT idgen_create_namespace('sixteen', grant_interval => '8 s', promotion => 'fence', worker_bits => 4);
 	SELECT idgen_create_namespace('coarse', 31, 5, 10, tick_ms => 100, $usual);
 	SELECT idgen_create_namespace('ending', 30, 5, 10, tick_ms => 1, epoch => date_trunc('milliseconds', clock_timestamp()) - interval '1 ms' * ((1 << 30) - 5000), $usual);
 	SELECT idgen_create_namespace('over', issuing => false);

@@ -13,7 +13,7 @@ use Time::HiRes qw(sleep);
 use Idgen::Session;
 
 our @EXPORT = qw(idgen_node create_database worker_pids worker_in server_pids wait_until crash
-  log_since log_position settle answers_within part standby_of cut_off copy_of);
+  log_since log_position settle answers_within part standby_of cut_off copy_of dropped_settings);
 
 # On a build without a safety rule the test has shown what it is to show with the first failed
 # check about that rule (test/counterparts.sh).
@@ -69,6 +69,9 @@ sub create_database
 	$node->safe_psql($name, join(";\n", 'CREATE EXTENSION idgen', @statements));
 	return;
 }
+
+# Settings with values that newer versions refuse.
+sub dropped_settings { return $_[0]->pg_version->major < 19 ? (standard_conforming_strings => 'off') : (); }
 
 # A hot standby of a node, running and caught up. Options: backup => one taken before, upstream =>
 # another standby that it follows, clock => an Idgen::Clock, conf => lines.
