@@ -36,7 +36,7 @@ take()
 # --- S1, S4: only from a grant, and not before it is durable
 
 if rule grant-end pauses:worker 'nothing was left'; then
-	take src/core/cursor.c 'tick >= cursor->grants[i].end' 'false'
+	take src/core/cursor.h 'tick >= cursor->grants[i].end' 'false'
 fi
 # Held up in between for five calls in a thousand, as by the scheduler: the call looks again at once.
 if rule clock-under-lock pauses:clock 'clock was behind'; then
@@ -143,14 +143,14 @@ fi
 # --- S6: a tick, and what fits into it
 
 if rule sequence-end boundaries:ticks 'without a gap or a repetition'; then
-	take src/core/cursor.c 'if (sequence < sequence_count)' 'if (sequence <= sequence_count)'
-	take src/core/cursor.c 'demand->count : sequence_count - sequence;' 'demand->count : sequence_count - sequence + 1;'
+	take src/core/cursor.h 'if (sequence < sequence_count)' 'if (sequence <= sequence_count)'
+	take src/core/cursor.h 'demand->count : sequence_count - sequence;' 'demand->count : sequence_count - sequence + 1;'
 fi
 if rule sequence-of-a-tick boundaries:ticks 'without a gap or a repetition'; then
-	take src/core/cursor.c 'return cursor->next_sequence;' 'return 0;'
+	take src/core/cursor.h 'return cursor->next_sequence;' 'return 0;'
 fi
 if rule batch-within-tick boundaries:ticks 'without a gap or a repetition'; then
-	take src/core/cursor.c 'demand->count < sequence_count - sequence ?' 'true ?'
+	take src/core/cursor.h 'demand->count < sequence_count - sequence ?' 'true ?'
 fi
 
 # --- S8, S10: clear errors, bounded waits
