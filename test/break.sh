@@ -57,6 +57,9 @@ if rule clock-of-each-call pauses:backend 'carries its own time'; then
 		'demand.now = idgen_layout_tick_at(&ns->row.layout,
 		GetCurrentStatementStartTimestamp() / 1000 + INT64_C(946684800000));'
 fi
+if rule second-of-the-clock 124_clock_steps 'carries the second'; then
+	take src/clock.h 'unlikely(now.tv_sec != begin.tv_sec) ||' ''
+fi
 # With a pause, so that a standstill meets it.
 if rule publish-after-commit pauses:worker 'committed grants'; then
 	take src/round.c '	idgen_round_commit(context);
