@@ -90,7 +90,7 @@ static pg_attribute_always_inline IdgenTry
 try_cursor(IdgenNamespace *ns, const IdgenCursorRef *ref, int32 count,
 		   bool home_first, IdgenCursorRun *run, IdgenCursorCode *code)
 {
-	IdgenSlot  *slot = idgen_slot(ref->slot);
+	IdgenSlot  *slot = ref->slot;
 	IdgenCursorDemand demand;
 
 	if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
