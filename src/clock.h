@@ -18,14 +18,31 @@
 #define POSTGRES_EPOCH_MS \
 	((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * (USECS_PER_DAY / 1000))
 
-/* Wall clock in milliseconds since 1970-01-01 00:00:00 UTC. */
+#define NS_PER_MS	1000000
+
+/*
+ * Wall clock in milliseconds since 1970-01-01 00:00:00 UTC.
+ *
+ * A busy session reads the same millisecond many times.  That it is the same is
+ * seen by comparing, and the processor foresees how that comes out: what
+ * depends on the result does not wait for the reading.
+ */
 static inline int64
 idgen_clock_wall_ms(void)
 {
+	static struct timespec begin;	/* of the millisecond read last */
+	static int64 begin_ms;
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	if (unlikely(now.tv_sec != begin.tv_sec) ||
+		unlikely((uint64) (now.tv_nsec - begin.tv_nsec) >= NS_PER_MS))
+	{
+		begin.tv_sec = now.tv_sec;
+		begin.tv_nsec = now.tv_nsec - now.tv_nsec % NS_PER_MS;
+		begin_ms = (int64) begin.tv_sec * 1000 + begin.tv_nsec / NS_PER_MS;
+	}
+	return begin_ms;
 }
 
 /* Wall clock in microseconds of the same origin. */

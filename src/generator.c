@@ -82,12 +82,15 @@ typedef enum IdgenTry
 /*
  * Try one cursor.  With home_first, it is left alone at a tick later than the
  * session's last one.
+ *
+ * Always inline, as is issue_fast, and so is the step of the cursor then: that
+ * way demand and run stay in registers.
  */
-static inline IdgenTry
+static pg_attribute_always_inline IdgenTry
 try_cursor(IdgenNamespace *ns, const IdgenCursorRef *ref, int32 count,
 		   bool home_first, IdgenCursorRun *run, IdgenCursorCode *code)
 {
-	IdgenSlot  *slot = idgen_slot(ref->slot);
+	IdgenSlot  *slot = ref->slot;
 	IdgenCursorDemand demand;
 
 	if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
@@ -689,9 +692,9 @@ issue_slowly(IdgenCall *call, int32 count, IdgenCursorRun *run)
 
 /*
  * Try the cursor the session stands at; the common case.  At a new tick it
- * must be the home.
+ * must be the home, from where the slow way begins then.
  */
-static inline bool
+static pg_attribute_always_inline bool
 issue_fast(IdgenNamespace *ns, int32 count, IdgenCursorRun *run)
 {
 	IdgenCursorCode code;
@@ -701,11 +704,8 @@ issue_fast(IdgenNamespace *ns, int32 count, IdgenCursorRun *run)
 		return false;
 	outcome = try_cursor(ns, &ns->refs[ns->at], count, ns->at != ns->home, run,
 						 &code);
-	if (outcome == IDGEN_TRY_NEW_TICK)
-	{
+	if (unlikely(outcome == IDGEN_TRY_NEW_TICK))
 		ns->at = ns->home;
-		outcome = try_cursor(ns, &ns->refs[ns->at], count, false, run, &code);
-	}
 	if (unlikely(outcome == IDGEN_TRY_GONE))
 		look_again(ns);
 	return outcome == IDGEN_TRY_ISSUED;

@@ -71,7 +71,7 @@ idgen_pool_list(Oid database, const pg_uuid_t *namespace_uuid,
 			continue;
 		for (; at > 0 && refs[at - 1].worker > info->worker; at--)
 			refs[at] = refs[at - 1];
-		refs[at].slot = i;
+		refs[at].slot = idgen_slot(i);
 		refs[at].worker = info->worker;
 		refs[at].tenure = info->tenure;
 		count++;

@@ -13,10 +13,13 @@
 #include "core/layout.h"
 #include "shmem.h"
 
-/* What a backend remembers of a cursor; valid while the tenure is. */
+/*
+ * What a backend remembers of a cursor; valid while the tenure is.  The slot by
+ * its address: the lock would have to wait for the way there from the index.
+ */
 typedef struct IdgenCursorRef
 {
-	int			slot;
+	IdgenSlot  *slot;
 	int32		worker;
 	uint64		tenure;
 } IdgenCursorRef;

@@ -36,7 +36,7 @@ take()
 # --- S1, S4: only from a grant, and not before it is durable
 
 if rule grant-end pauses:worker 'nothing was left'; then
-	take src/core/cursor.c 'tick >= cursor->grants[i].end' 'false'
+	take src/core/cursor.h 'tick >= cursor->grants[i].end' 'false'
 fi
 # Held up in between for five calls in a thousand, as by the scheduler: the call looks again at once. Not
 # all sessions for as long, or they would go in step.
@@ -57,6 +57,9 @@ if rule clock-of-each-call pauses:backend 'carries its own time'; then
 	take src/generator.c 'demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());' \
 		'demand.now = idgen_layout_tick_at(&ns->row.layout,
 		GetCurrentStatementStartTimestamp() / 1000 + INT64_C(946684800000));'
+fi
+if rule second-of-the-clock 124_clock_steps 'carries the second'; then
+	take src/clock.h 'unlikely(now.tv_sec != begin.tv_sec) ||' ''
 fi
 # With a pause, so that a standstill meets it.
 if rule publish-after-commit pauses:worker 'committed grants'; then
@@ -144,14 +147,14 @@ fi
 # --- S6: a tick, and what fits into it
 
 if rule sequence-end boundaries:ticks 'without a gap or a repetition'; then
-	take src/core/cursor.c 'if (sequence < sequence_count)' 'if (sequence <= sequence_count)'
-	take src/core/cursor.c 'demand->count : sequence_count - sequence;' 'demand->count : sequence_count - sequence + 1;'
+	take src/core/cursor.h 'if (sequence < sequence_count)' 'if (sequence <= sequence_count)'
+	take src/core/cursor.h 'demand->count : sequence_count - sequence;' 'demand->count : sequence_count - sequence + 1;'
 fi
 if rule sequence-of-a-tick boundaries:ticks 'without a gap or a repetition'; then
-	take src/core/cursor.c 'return cursor->next_sequence;' 'return 0;'
+	take src/core/cursor.h 'return cursor->next_sequence;' 'return 0;'
 fi
 if rule batch-within-tick boundaries:ticks 'without a gap or a repetition'; then
-	take src/core/cursor.c 'demand->count < sequence_count - sequence ?' 'true ?'
+	take src/core/cursor.h 'demand->count < sequence_count - sequence ?' 'true ?'
 fi
 
 # --- S8, S10: clear errors, bounded waits

@@ -86,12 +86,86 @@ extern void idgen_cursor_init(IdgenCursor *cursor, int32_t worker);
 extern IdgenInstallCode idgen_cursor_install(IdgenCursor *cursor,
 											 const IdgenGrant *grant,
 											 int64_t now);
-extern IdgenCursorCode idgen_cursor_issue(IdgenCursor *cursor,
-										  const IdgenLayout *layout,
-										  const IdgenCursorDemand *demand,
-										  IdgenCursorRun *run);
+extern void idgen_cursor_drop_grants(IdgenCursor *cursor, int32_t count);
 extern int64_t idgen_cursor_granted_end(const IdgenCursor *cursor);
 extern int64_t idgen_cursor_spill_tick(int32_t worker, int64_t last_tick,
 									   int64_t last_worker);
+
+/* The first sequence value of a tick that this cursor has not used. */
+static inline int64_t
+idgen_cursor_first_free(const IdgenCursor *cursor, int64_t tick)
+{
+	if (tick == cursor->last_tick)
+		return cursor->next_sequence;
+	/* the tuple (0,0,0) is never issued (S7) */
+	return tick == 0 && cursor->worker == 0 ? 1 : 0;
+}
+
+/*
+ * Take up to demand->count sequence values of one tick: the earliest tick that
+ * is inside a grant, not before the clock, the last issue or min_tick, and not
+ * spent.  It may be ahead of the clock by demand->run_ahead.
+ *
+ * Only the last four statements change the cursor; every refusal is before
+ * them.
+ *
+ * It is in the header because every ID comes through here: demand and run need
+ * not pass through memory then.
+ */
+static inline IdgenCursorCode
+idgen_cursor_issue(IdgenCursor *cursor, const IdgenLayout *layout,
+				   const IdgenCursorDemand *demand, IdgenCursorRun *run)
+{
+	const int64_t sequence_count = idgen_layout_sequence_count(layout);
+	int64_t		tick = demand->now;
+	int64_t		sequence;
+	int32_t		i = 0;
+
+	if (tick < cursor->last_tick)
+		tick = cursor->last_tick;
+	if (tick < demand->min_tick)
+		tick = demand->min_tick;
+
+	/*
+	 * Find the grant and a tick in it with something left.  A tick is skipped
+	 * at most twice: the last one issued, and tick 0 of worker 0 when its only
+	 * value is (0,0,0).
+	 */
+	for (;;)
+	{
+		while (i < cursor->grant_count && tick >= cursor->grants[i].end)
+			i++;
+		if (i == cursor->grant_count)
+			return IDGEN_CURSOR_GRANT_ENDED;
+		if (tick < cursor->grants[i].start)
+			tick = cursor->grants[i].start;
+		sequence = idgen_cursor_first_free(cursor, tick);
+		if (sequence < sequence_count)
+			break;
+		tick++;
+	}
+
+	if (tick - demand->now > demand->run_ahead)
+	{
+		run->retry_at = tick - demand->run_ahead;
+		if (cursor->last_tick >= 0 &&
+			cursor->last_tick - demand->now > demand->run_ahead)
+			return IDGEN_CURSOR_CLOCK_BEHIND;
+		if (cursor->grants[i].start - demand->now > demand->run_ahead)
+			return IDGEN_CURSOR_NOT_YET_VALID;
+		return IDGEN_CURSOR_SEQUENCE_SPENT;
+	}
+
+	run->tick = tick;
+	run->sequence = sequence;
+	run->count = demand->count < sequence_count - sequence ?
+		demand->count : sequence_count - sequence;
+
+	if (i > 0)
+		idgen_cursor_drop_grants(cursor, i);
+	cursor->last_tick = tick;
+	cursor->next_sequence = sequence + run->count;
+	return IDGEN_CURSOR_ISSUED;
+}
 
 #endif							/* IDGEN_CORE_CURSOR_H */

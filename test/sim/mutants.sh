@@ -89,9 +89,9 @@ report()
 }
 
 mutant S1 'a grant is used before its commit' glue publish_before_commit
-mutant S1 'the end of a grant is inclusive' core cursor.c \
+mutant S1 'the end of a grant is inclusive' core cursor.h \
 	's/tick >= cursor->grants\[i\]\.end/tick > cursor->grants[i].end/'
-mutant S1 'a grant is used before its start' core cursor.c \
+mutant S1 'a grant is used before its start' core cursor.h \
 	's/^\t\t\ttick = cursor->grants\[i\]\.start;/\t\t\t(void) cursor->grants;/'
 mutant S2 'a grant does not begin at the mark' core grant.c \
 	's/start = max_tick(max_tick(facts->high_water, facts->eligible), facts->now)/start = max_tick(facts->eligible, facts->now)/'
@@ -109,15 +109,15 @@ mutant S4 'one standby less is enough' core quorum.c \
 mutant S5 'a grant goes to whoever has the slot' glue publish_any_tenure
 mutant S5 'an ID is issued by whoever had the slot' glue issue_any_tenure
 mutant S5 'a cursor is not born empty' glue keep_cursor
-mutant S6 'a spent tick is issued from' core cursor.c \
+mutant S6 'a spent tick is issued from' core cursor.h \
 	's/if (sequence < sequence_count)/if (sequence <= sequence_count)/'
-mutant S6 'a batch runs past the sequence' core cursor.c \
+mutant S6 'a batch runs past the sequence' core cursor.h \
 	's/demand->count < sequence_count - sequence ?/demand->count < sequence_count ?/'
-mutant S6 'the clock may go back behind the last tick' core cursor.c \
+mutant S6 'the clock may go back behind the last tick' core cursor.h \
 	's/^\t\ttick = cursor->last_tick;/\t\t(void) cursor->last_tick;/'
-mutant S6 'a refusal moves the cursor' core cursor.c \
+mutant S6 'a refusal moves the cursor' core cursor.h \
 	's/^\t\trun->retry_at = .*/&\n\t\tcursor->last_tick = tick; cursor->next_sequence = -1;/'
-mutant S7 '(0,0,0) is issued' core cursor.c \
+mutant S7 '(0,0,0) is issued' core cursor.h \
 	's/return tick == 0 && cursor->worker == 0 ? 1 : 0;/return 0;/'
 mutant S7 'a grant ends past the field' glue field_unchecked
 mutant S8 'a clock far ahead is believed' glue grant_when_ahead

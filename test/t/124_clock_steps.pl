@@ -3,6 +3,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use POSIX ();
 use Time::HiRes ();
 
 use Idgen::Clock;
@@ -42,6 +43,15 @@ answers_within($result, 0, 'at once');
 $clock->set('+0');
 ok(wait_until(sub { my $next = $session->query('SELECT idgen_next()'); $ledger->add('ids', $next) unless $next->{error}; !$next->{error} }, 30),
 	'service returns with the clock');
+
+# A clock that stands still at one second and then at the next reads the same but for the second.
+my $second = int(Time::HiRes::time());
+foreach my $ahead (1 .. 3)
+{
+	$clock->set(POSIX::strftime('%Y-%m-%d %H:%M:%S', localtime($second + $ahead)));
+	$result = $session->query('SELECT extract(epoch FROM idgen_timestamp(idgen_next()))::bigint');
+	is($result->{rows}[0][0], $second + $ahead, "an ID carries the second it is, $ahead ahead") or diag(explain($result->{error}));
+}
 $ledger->is_unique('clock');
 $node->stop('immediate');
 done_testing();

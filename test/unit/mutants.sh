@@ -131,71 +131,71 @@ fi
 
 # ---- cursor: issue ----
 
-mutant 'the end of a grant is inclusive' cursor.c \
+mutant 'the end of a grant is inclusive' cursor.h \
 	's/tick >= cursor->grants\[i\]\.end/tick > cursor->grants[i].end/'
-mutant 'a grant is used before its start' cursor.c \
+mutant 'a grant is used before its start' cursor.h \
 	's/^\t\t\ttick = cursor->grants\[i\]\.start;/\t\t\t(void) cursor->grants;/'
-mutant 'the tuple (0,0,0) is issued' cursor.c \
+mutant 'the tuple (0,0,0) is issued' cursor.h \
 	's/return tick == 0 && cursor->worker == 0 ? 1 : 0;/return 0;/'
-mutant 'every worker skips the first value of tick 0' cursor.c \
+mutant 'every worker skips the first value of tick 0' cursor.h \
 	's/tick == 0 && cursor->worker == 0/tick == 0/'
-mutant 'the clock may go back behind the last tick' cursor.c \
+mutant 'the clock may go back behind the last tick' cursor.h \
 	's/^\t\ttick = cursor->last_tick;/\t\t(void) cursor->last_tick;/'
-mutant 'min_tick is ignored' cursor.c \
+mutant 'min_tick is ignored' cursor.h \
 	's/^\t\ttick = demand->min_tick;/\t\t(void) demand->min_tick;/'
-mutant 'run_ahead is ignored' cursor.c \
+mutant 'run_ahead is ignored' cursor.h \
 	's/if (tick - demand->now > demand->run_ahead)/if (tick > demand->now)/'
-mutant 'run_ahead is one tick too long' cursor.c \
+mutant 'run_ahead is one tick too long' cursor.h \
 	's/if (tick - demand->now > demand->run_ahead)/if (tick - demand->now > demand->run_ahead + 1)/'
-mutant 'run_ahead is one tick too short' cursor.c \
+mutant 'run_ahead is one tick too short' cursor.h \
 	's/if (tick - demand->now > demand->run_ahead)/if (tick - demand->now > 0 \&\& tick - demand->now >= demand->run_ahead)/'
-mutant 'retry_at forgets run_ahead' cursor.c \
+mutant 'retry_at forgets run_ahead' cursor.h \
 	's/retry_at = tick - demand->run_ahead/retry_at = tick/'
-mutant 'retry_at is one tick early' cursor.c \
+mutant 'retry_at is one tick early' cursor.h \
 	's/retry_at = tick - demand->run_ahead/retry_at = tick - demand->run_ahead - 1/'
-mutant 'retry_at is one tick late' cursor.c \
+mutant 'retry_at is one tick late' cursor.h \
 	's/retry_at = tick - demand->run_ahead/retry_at = tick - demand->run_ahead + 1/'
-mutant 'a spent tick is called a clock behind' cursor.c \
+mutant 'a spent tick is called a clock behind' cursor.h \
 	's/cursor->last_tick - demand->now > demand->run_ahead/cursor->last_tick - demand->now >= demand->run_ahead/'
-mutant 'a cursor that never issued has a clock behind it' cursor.c \
+mutant 'a cursor that never issued has a clock behind it' cursor.h \
 	's/if (cursor->last_tick >= 0 &&/if (/'
-mutant 'tick 0 issued is forgotten when the clock goes back' cursor.c \
+mutant 'tick 0 issued is forgotten when the clock goes back' cursor.h \
 	's/if (cursor->last_tick >= 0 &&/if (cursor->last_tick > 0 \&\&/'
-mutant 'a clock behind is called something else' cursor.c \
+mutant 'a clock behind is called something else' cursor.h \
 	's/return IDGEN_CURSOR_CLOCK_BEHIND;/return IDGEN_CURSOR_SEQUENCE_SPENT;/'
-mutant 'a clock behind forgets run_ahead' cursor.c \
+mutant 'a clock behind forgets run_ahead' cursor.h \
 	's/cursor->last_tick - demand->now > demand->run_ahead/cursor->last_tick > demand->now/'
-mutant 'a gap is called a spent sequence' cursor.c \
+mutant 'a gap is called a spent sequence' cursor.h \
 	's/return IDGEN_CURSOR_NOT_YET_VALID;/return IDGEN_CURSOR_SEQUENCE_SPENT;/'
-mutant 'a spent sequence is called a gap' cursor.c \
+mutant 'a spent sequence is called a gap' cursor.h \
 	's/return IDGEN_CURSOR_SEQUENCE_SPENT;/return IDGEN_CURSOR_NOT_YET_VALID;/'
-mutant 'a grant that begins within run_ahead is not yet valid' cursor.c \
+mutant 'a grant that begins within run_ahead is not yet valid' cursor.h \
 	's/cursor->grants\[i\]\.start - demand->now > demand->run_ahead/cursor->grants[i].start > demand->now/'
-mutant 'a grant that begins at run_ahead is not yet valid' cursor.c \
+mutant 'a grant that begins at run_ahead is not yet valid' cursor.h \
 	's/cursor->grants\[i\]\.start - demand->now > demand->run_ahead/cursor->grants[i].start - demand->now >= demand->run_ahead/'
-mutant 'a grant that begins one tick past run_ahead is valid' cursor.c \
+mutant 'a grant that begins one tick past run_ahead is valid' cursor.h \
 	's/cursor->grants\[i\]\.start - demand->now > demand->run_ahead/cursor->grants[i].start - demand->now > demand->run_ahead + 1/'
-mutant 'a grant is not yet valid by its tick' cursor.c \
+mutant 'a grant is not yet valid by its tick' cursor.h \
 	's/cursor->grants\[i\]\.start - demand->now > demand->run_ahead/tick - demand->now > demand->run_ahead/'
-mutant 'a grant is not yet valid by the first one held' cursor.c \
+mutant 'a grant is not yet valid by the first one held' cursor.h \
 	's/cursor->grants\[i\]\.start - demand->now > demand->run_ahead/cursor->grants[0].start - demand->now > demand->run_ahead/'
-mutant 'a spent tick is issued from' cursor.c \
+mutant 'a spent tick is issued from' cursor.h \
 	's/if (sequence < sequence_count)/if (sequence <= sequence_count)/'
-mutant 'the last value of a tick is never used' cursor.c \
+mutant 'the last value of a tick is never used' cursor.h \
 	's/if (sequence < sequence_count)/if (sequence < sequence_count - 1)/'
-mutant 'a batch runs past the sequence' cursor.c \
+mutant 'a batch runs past the sequence' cursor.h \
 	's/demand->count < sequence_count - sequence ?/demand->count < sequence_count ?/'
-mutant 'a batch is recorded as one' cursor.c \
+mutant 'a batch is recorded as one' cursor.h \
 	's/next_sequence = sequence + run->count/next_sequence = sequence + 1/'
-mutant 'a new tick starts at the old sequence' cursor.c \
+mutant 'a new tick starts at the old sequence' cursor.h \
 	's/if (tick == cursor->last_tick)/if (tick >= cursor->last_tick)/'
-mutant 'a spent tick is used again from its beginning' cursor.c \
+mutant 'a spent tick is used again from its beginning' cursor.h \
 	's/return cursor->next_sequence;/return cursor->next_sequence % 16;/'
-mutant 'a refusal moves the cursor' cursor.c \
+mutant 'a refusal moves the cursor' cursor.h \
 	's/^\t\trun->retry_at = .*/&\n\t\tcursor->last_tick = tick;/'
-mutant 'a refusal drops the ended grants' cursor.c \
-	's/^\t\t\treturn IDGEN_CURSOR_GRANT_ENDED;/\t\t\treturn drop_grants(cursor, i), IDGEN_CURSOR_GRANT_ENDED;/'
-mutant 'ended grants keep their room' cursor.c \
+mutant 'a refusal drops the ended grants' cursor.h \
+	's/^\t\t\treturn IDGEN_CURSOR_GRANT_ENDED;/\t\t\treturn idgen_cursor_drop_grants(cursor, i), IDGEN_CURSOR_GRANT_ENDED;/'
+mutant 'ended grants keep their room' cursor.h \
 	's/if (i > 0)/if (i > 1)/'
 mutant 'dropping grants keeps the wrong ones' cursor.c \
 	's/= cursor->grants\[i\];/= cursor->grants[i - count];/'
