@@ -75,6 +75,22 @@ idgen_backend_status(int place)
 #define idgen_check_may_give_to(giver, role)	check_is_member_of_role(giver, role)
 #endif
 
+/* A jsonb in the making; since 19 PostgreSQL's own state keeps the result as well. */
+#include "utils/jsonb.h"
+#if PG_VERSION_NUM >= 190000
+typedef JsonbInState IdgenJsonbState;
+#define idgen_jsonb_push(state, token, value) \
+	pushJsonbValue(state, token, value)
+#else
+typedef struct IdgenJsonbState
+{
+	JsonbParseState *parsed;
+	JsonbValue *result;
+} IdgenJsonbState;
+#define idgen_jsonb_push(state, token, value) \
+	((state)->result = pushJsonbValue(&(state)->parsed, token, value))
+#endif
+
 /* Since 18 the primary key may be deferrable. */
 #if PG_VERSION_NUM >= 180000
 #define idgen_primary_key_index(rel)	RelationGetPrimaryKeyIndex(rel, false)
