@@ -18,7 +18,7 @@
 #define POSTGRES_EPOCH_MS \
 	((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * (USECS_PER_DAY / 1000))
 
-#define NS_PER_MS	1000000
+#define NANOSECONDS_PER_MS	1000000
 
 /*
  * Wall clock in milliseconds since 1970-01-01 00:00:00 UTC.
@@ -36,11 +36,11 @@ idgen_clock_wall_ms(void)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (unlikely(now.tv_sec != begin.tv_sec) ||
-		unlikely((uint64) (now.tv_nsec - begin.tv_nsec) >= NS_PER_MS))
+		unlikely((uint64) (now.tv_nsec - begin.tv_nsec) >= NANOSECONDS_PER_MS))
 	{
 		begin.tv_sec = now.tv_sec;
-		begin.tv_nsec = now.tv_nsec - now.tv_nsec % NS_PER_MS;
-		begin_ms = (int64) begin.tv_sec * 1000 + begin.tv_nsec / NS_PER_MS;
+		begin.tv_nsec = now.tv_nsec - now.tv_nsec % NANOSECONDS_PER_MS;
+		begin_ms = (int64) begin.tv_sec * 1000 + begin.tv_nsec / NANOSECONDS_PER_MS;
 	}
 	return begin_ms;
 }
