@@ -162,6 +162,9 @@ if rule lock-by-trying pauses:lock 'and in time'; then
 	take src/generator.c 'if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))' \
 		'if (!LWLockAcquire(&slot->lock, LW_EXCLUSIVE) && false)'
 fi
+if rule read-under-lock 018_in_time 'those who wait for it'; then
+	take src/tables.c 'if (locked_for_writing(table))' 'if (false)'
+fi
 if rule rows-not-waited-for pauses:row 'and no other'; then
 	take src/authority.c '#define LOCK_TIMEOUT		"100ms"' '#define LOCK_TIMEOUT		"0"'
 	# shellcheck disable=SC2016
