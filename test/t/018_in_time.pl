@@ -47,6 +47,18 @@ foreach (1 .. 100)
 is_deeply(\%states, { '' => 200 }, 'neither does the worker wait for those who wait for it') or diag(explain(\%states));
 $_->close foreach $owner, $locker;
 
+# --- A row that somebody holds keeps nobody else waiting, in a worker's first round either.
+
+$locker = Idgen::Session->new($node);
+$locker->query(q{BEGIN; SELECT FROM idgen_incarnation WHERE state = 'active' FOR UPDATE});
+$super->query(q{SELECT pg_terminate_backend(} . worker_in($node, 'postgres') . ', 10000)');
+$super->query(q{SELECT idgen_create_namespace('later')});
+$result = $super->query(q{SELECT idgen_next('later')});
+is(told($result), '', 'a worker begins while somebody holds incarnations');
+$ledger->add('later', $result);
+$locker->query('ROLLBACK');
+$locker->close;
+
 $super->close;
 $node->stop;
 $ledger->is_unique('no ID came twice');
