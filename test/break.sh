@@ -168,6 +168,9 @@ fi
 if rule strangers-skipped 018_in_time 'a worker begins while'; then
 	take src/statement.c '"  FOR UPDATE SKIP LOCKED))", 2,' '")) AND state IS NOT NULL", 2,'
 fi
+if rule grant-besides-tick 018_in_time 'and waited for'; then
+	take src/generator.c 'return monotonic_at(retry_ms) > call->until_us ? 1 : 2;' 'return 2;'
+fi
 if rule rows-not-waited-for pauses:row 'and no other'; then
 	take src/authority.c '#define LOCK_TIMEOUT		"100ms"' '#define LOCK_TIMEOUT		"0"'
 	# shellcheck disable=SC2016

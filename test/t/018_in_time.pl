@@ -59,6 +59,47 @@ $ledger->add('later', $result);
 $locker->query('ROLLBACK');
 $locker->close;
 
+# --- While the worker is started, that is the cause.
+
+$super->query(q{SELECT idgen_create_namespace('latest')});
+$super->query(q{SELECT pg_terminate_backend(} . worker_in($node, 'postgres') . ', 10000)');
+my $postmaster = $node->{_pid};
+kill 'STOP', $postmaster;
+$super->query(q{SET idgen.wait_timeout = '200ms'});
+$result = $super->query(q{SELECT idgen_next('latest')});
+is($result->{error}{C}, 'IG005', 'there is no worker: a known cause');
+like($result->{error}{D}, qr/^The authority worker is being started/, 'which is told');
+kill 'CONT', $postmaster;
+$super->query(q{SET idgen.wait_timeout = '20s'});
+$result = $super->query(q{SELECT idgen_next('latest')});
+is(told($result), '', 'then it is there');
+$ledger->add('latest', $result);
+
+# --- A cursor that can issue only later keeps nobody from waiting for the grant of another one.
+
+$super->query(q{SELECT idgen_create_namespace('two', 41, 1, 2, grant_interval => '200 ms', horizon => '1 min', promotion => 'fence')});
+my ($activated) = @{ $super->query(q{SELECT * FROM idgen_activate('two')})->{rows} };
+$result = $super->query(sprintf(q{SELECT * FROM idgen_acquire_grant('two', %s, gen_random_uuid(), '%s', %s, '50 s')}, @$activated[ 1, 6, 2 ]));
+is(told($result), '', 'an external generator reserves one of two workers');
+$super->query(sprintf(q{SELECT idgen_deactivate(%s, '%s')}, @$activated[ 1, 6 ]));
+ok( wait_until(
+		sub {
+			$ledger->add('two', $super->query(q{SELECT idgen_next_batch(100, 'two')}));
+			return $super->value(q{SELECT count(*) FROM idgen_stat_cursor WHERE namespace = 'two'}) == 2;
+		}, 30),
+	'a second cursor has it, for later');
+my $worker = worker_in($node, 'postgres');
+kill 'STOP', $worker;
+ok($super->poll(q{SELECT min(runway_ms) < 0 FROM idgen_stat_cursor WHERE namespace = 'two'}, 't', 30), 'the grants of the first end');
+my $waiting = Idgen::Session->new($node);
+$waiting->send(q{SELECT idgen_next('two')});
+ok(wait_until(sub { $super->value(q{SELECT requests_waiting FROM idgen_stat_authority}) == 1 || $waiting->receive }, 30), 'a grant is asked for');
+kill 'CONT', $worker;
+$result = $waiting->wait;
+is(told($result), '', 'and waited for');
+$ledger->add('two', $result);
+$waiting->close;
+
 $super->close;
 $node->stop;
 $ledger->is_unique('no ID came twice');
