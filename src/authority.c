@@ -317,7 +317,7 @@ note_cursor_due(const IdgenJob *job, const IdgenCursorSurvey *survey)
 		activity->issued_count = survey->issued_count;
 		activity->changed_at_us = idgen_clock_monotonic_us();
 	}
-	due_at = idgen_grant_due_at(survey->granted_end, idgen_round_length(ns),
+	due_at = idgen_grant_due_at(survey->granted_end, idgen_round_cursor_length(job),
 								idgen_round_horizon(ns), ns->run_ahead);
 	(void) idgen_layout_unix_ms(&ns->row.layout, Max(due_at, 0),
 								&activity->due_at_ms);

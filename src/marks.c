@@ -44,6 +44,15 @@ idgen_marks_get(const pg_uuid_t *uuid, const char *name)
 	return marks;
 }
 
+/* Cursors of a namespace need grants of a length, in ticks. */
+void
+idgen_marks_note_length(const pg_uuid_t *uuid, int64 length)
+{
+	for (int i = 0; i < known_count; i++)
+		if (idgen_same_uuid(&known[i]->uuid, uuid))
+			known[i]->length_needed = Max(known[i]->length_needed, length);
+}
+
 /* Read everything anew before the next use. */
 void
 idgen_marks_forget_all(void)

@@ -18,6 +18,33 @@ my $result;
 sub told { my ($of) = @_; return $of->{error} ? join ' ', grep { defined } @{ $of->{error} }{qw(C M D)} : ''; }
 sub not_known { my ($of) = @_; return $of->{error} && $of->{error}{C} eq 'IG002'; }
 
+# --- Grants that are over before they are durable are followed by longer ones.
+
+$super->query(q{SELECT idgen_create_namespace('shortest', 41, 10, 12, grant_interval => '1 ms', horizon => '1 s')});
+$super->query(q{SELECT idgen_create_namespace('shortest ahead', 43, 6, 0, grant_interval => '1 ms', horizon => '300 ms', run_ahead => '50 ms')});
+my %told;
+foreach my $name ('shortest', 'shortest ahead')
+{
+	foreach (1 .. 40)
+	{
+		$result = $super->query("SELECT idgen_next('$name')");
+		$ledger->add($name, $result);
+		$told{ told($result) }++;
+	}
+	$result = $super->query("SELECT idgen_next_batch(200, '$name')");
+	$ledger->add($name, $result);
+	$told{ told($result) }++;
+}
+is_deeply(\%told, { '' => 82 }, 'calls for the shortest of grants are served') or diag(explain(\%told));
+
+# Where the horizon leaves no room for a longer one, there may be luck; if not, that is the cause.
+$super->query(q{SELECT idgen_create_namespace('no room', 41, 10, 12, grant_interval => '1 ms', horizon => '1 ms')});
+$super->query(q{SET idgen.wait_timeout = '300ms'});
+my @no_room = map { $super->query(q{SELECT idgen_next('no room')}) } 1 .. 10;
+is(join(', ', map { told($_) } grep { $_->{error} && ($_->{error}{C} ne 'IG005' || $_->{error}{D} !~ /over before they could be used: they end at most 1 ms, its horizon,/) } @no_room), '',
+	'a horizon shorter than a commit is named');
+$super->query(q{RESET idgen.wait_timeout});
+
 # --- Who waits for a lock on the tables is not waited for by those who have one.
 
 my $owner = Idgen::Session->new($node, options => '-c idgen.wait_timeout=5s');
