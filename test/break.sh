@@ -174,6 +174,9 @@ fi
 if rule grant-besides-tick 018_in_time 'and waited for'; then
 	take src/generator.c 'return monotonic_at(retry_ms) > call->until_us ? 1 : 2;' 'return 2;'
 fi
+if rule above-judged 124_clock_steps 'none of the future'; then
+	take src/operation.c 'clock.latest_ms + ABOVE_MAX_MS' 'clock.wall_ms + ABOVE_MAX_MS'
+fi
 if rule rows-not-waited-for pauses:row 'and no other'; then
 	take src/authority.c '#define LOCK_TIMEOUT		"100ms"' '#define LOCK_TIMEOUT		"0"'
 	# shellcheck disable=SC2016

@@ -42,6 +42,21 @@ answers_within($result, 0, 'at once');
 $clock->set('+0');
 ok(wait_until(sub { my $next = $session->query('SELECT idgen_next()'); $ledger->add('ids', $next) unless $next->{error}; !$next->{error} }, 30),
 	'service returns with the clock');
+
+# --- What is judged by the clock that is believed, not by the one that is.
+
+my $super = Idgen::Session->new($node);
+$super->query('SELECT idgen_next()');
+my $greatest = $super->value('SELECT idgen_next()');
+$clock->set('-3d');
+is($super->sqlstate("SELECT idgen_fence_namespace('default', $greatest)"), '', 'three days back, a fence above what was issued just before is none of the future');
+$clock->set('+0');
+my $far = $super->value("SELECT idgen_lower_bound(clock_timestamp() + interval '25 hours')");
+is($super->sqlstate("SELECT idgen_fence_namespace('default', $far)"), '22023', 'what is of more than a day later is');
+my $refused = $super->query("SELECT idgen_adopt_namespace('default', $far)");
+is($refused->{error}{C}, '22023', 'for an adoption as well');
+like($refused->{error}{D}, qr/$far is of more than a day in the future/, 'which is said');
+
 $ledger->is_unique('clock');
 $node->stop('immediate');
 done_testing();
