@@ -211,14 +211,17 @@ bring_marks(IdgenJob *job)
  * first grant and in the same transaction.
  */
 static bool
-begin_after_dropped(IdgenJob *job, const IdgenNamespace *ns)
+begin_after_dropped(const IdgenRound *round, IdgenJob *job, const IdgenNamespace *ns)
 {
 	int64		until_ms;
 	int64		until;
 
 	if (job->marks->count > 0)
 		return true;
-	until_ms = idgen_pool_dropped_until(MyDatabaseId, job->name);
+	until_ms = idgen_pool_dropped_until(MyDatabaseId, job->name,
+										round->clock.latest_ms +
+										IDGEN_HORIZON_MS_MAX +
+										idgen_max_clock_error_ms);
 	if (until_ms == 0)
 		return true;
 	until = idgen_layout_tick_at(&ns->row.layout, until_ms - 1) + 1;
@@ -289,7 +292,7 @@ open_namespace(const IdgenRound *round, IdgenJob *job)
 				return false;
 		}
 	}
-	if (!bring_marks(job) || !begin_after_dropped(job, ns))
+	if (!bring_marks(job) || !begin_after_dropped(round, job, ns))
 		return false;
 	if (ns->quorum && !quorum_available(job))
 		return false;

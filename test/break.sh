@@ -177,6 +177,9 @@ fi
 if rule above-judged 124_clock_steps 'none of the future'; then
 	take src/operation.c 'clock.latest_ms + ABOVE_MAX_MS' 'clock.wall_ms + ABOVE_MAX_MS'
 fi
+if rule dropped-limit 124_clock_steps 'issues IDs of now'; then
+	take src/pool.c 'entry->dropped_until_ms <= limit_ms' 'true'
+fi
 if rule rows-not-waited-for pauses:row 'and no other'; then
 	take src/authority.c '#define LOCK_TIMEOUT		"100ms"' '#define LOCK_TIMEOUT		"0"'
 	# shellcheck disable=SC2016

@@ -57,6 +57,23 @@ my $refused = $super->query("SELECT idgen_adopt_namespace('default', $far)");
 is($refused->{error}{C}, '22023', 'for an adoption as well');
 like($refused->{error}{D}, qr/$far is of more than a day in the future/, 'which is said');
 
+# A clock that was two days ahead, and confirmed, leaves nothing behind in other databases.
+create_database($node, $_) foreach 'doomed', 'stays';
+my %in = map { $_ => Idgen::Session->new($node, dbname => $_, options => '-c idgen.wait_timeout=2s') } 'doomed', 'stays';
+$clock->set('+2d');
+$super->query('SELECT idgen_confirm_clock()');
+is($in{$_}->sqlstate('SELECT idgen_next()'), '', "IDs of in two days, in $_") foreach sort keys %in;
+$in{doomed}->close;
+is($super->sqlstate('DROP DATABASE doomed'), '', 'the database goes');
+is($in{stays}->sqlstate('DROP EXTENSION idgen'), '', 'and in another one the extension, but not what has such IDs');
+$clock->set('+0');
+$super->query('SELECT idgen_confirm_clock()');
+create_database($node, 'another');
+my $another = Idgen::Session->new($node, dbname => 'another', options => '-c idgen.wait_timeout=2s');
+is($another->sqlstate('SELECT idgen_next()'), '', 'a new database issues IDs of now');
+$in{stays}->query('CREATE EXTENSION idgen');
+is($in{stays}->sqlstate('SELECT idgen_next()'), 'IG001', 'the other one repeats nothing');
+
 $ledger->is_unique('clock');
 $node->stop('immediate');
 done_testing();
