@@ -406,6 +406,8 @@ turn(void)
 		round.survey_count = idgen_pool_survey(MyDatabaseId, round.surveys,
 											   idgen_shared->slot_count);
 		note_due(&round);
+
+		/* frees marks that the round's jobs point to */
 		if (round.clock.verdict == IDGEN_CLOCK_RIGHT)
 			idgen_retention_step();
 	}

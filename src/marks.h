@@ -31,6 +31,7 @@ typedef struct IdgenMark
 /* The marks of one namespace. */
 typedef struct IdgenMarks
 {
+	MemoryContext context;		/* of all of it */
 	pg_uuid_t	uuid;
 	char		name[NAMEDATALEN];
 	bool		verified;		/* its identity was compared in this life */
@@ -47,6 +48,7 @@ typedef struct IdgenMarks
 
 extern IdgenMarks *idgen_marks_get(const pg_uuid_t *uuid, const char *name);
 extern void idgen_marks_note_length(const pg_uuid_t *uuid, int64 length);
+extern void idgen_marks_free_gone(bool (*gone) (const IdgenMarks *marks));
 extern void idgen_marks_forget_all(void);
 extern IdgenMark *idgen_marks_find(IdgenMarks *marks, int32 worker);
 extern IdgenMark *idgen_marks_add(IdgenMarks *marks, const IdgenMark *mark);

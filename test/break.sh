@@ -180,6 +180,9 @@ fi
 if rule dropped-limit 124_clock_steps 'issues IDs of now'; then
 	take src/pool.c 'entry->dropped_until_ms <= limit_ms' 'true'
 fi
+if rule marks-freed 121_retention 'under one uuid at most'; then
+	take src/retention.c 'idgen_marks_free_gone(is_gone);' ''
+fi
 if rule rows-not-waited-for pauses:row 'and no other'; then
 	take src/authority.c '#define LOCK_TIMEOUT		"100ms"' '#define LOCK_TIMEOUT		"0"'
 	# shellcheck disable=SC2016
