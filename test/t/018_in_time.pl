@@ -84,7 +84,29 @@ $result = $super->query(q{SELECT idgen_next('later')});
 is(told($result), '', 'a worker begins while somebody holds incarnations');
 $ledger->add('later', $result);
 $locker->query('ROLLBACK');
+
+# --- Nor do commands that wait for such a row keep anybody else waiting.
+
+$super->query(q{SELECT count(idgen_create_namespace('f' || n)), count(idgen_create_namespace('g' || n)) FROM generate_series(1, 16) n});
+$super->query(q{SELECT idgen_next('f' || n) FROM generate_series(1, 16) n});
+$locker->query(q{BEGIN; SELECT FROM idgen_incarnation WHERE state = 'active' FOR UPDATE});
+my @fences = map { Idgen::Session->new($node, options => '-c idgen.wait_timeout=10min') } 1 .. 16;
+$fences[ $_ - 1 ]->send("SELECT idgen_fence_namespace('f$_')") foreach 1 .. 16;
+ok($super->poll(q{SELECT requests_waiting FROM idgen_stat_authority}, 16, 30), 'many commands wait');
+$super->query(q{SET idgen.wait_timeout = '1s'});
+%states = ();
+foreach (1 .. 16)
+{
+	$result = $super->query("SELECT idgen_next('g$_')");
+	$states{ told($result) }++;
+	$ledger->add("g$_", $result);
+}
+is_deeply(\%states, { '' => 16 }, 'grants come all the same') or diag(explain(\%states));
+$locker->query('ROLLBACK');
 $locker->close;
+is(join(' ', grep { $_ ne '' } map { told($_->wait) } @fences), '', 'then they are carried out');
+$_->close foreach @fences;
+$super->query(q{SET idgen.wait_timeout = '20s'});
 
 # --- While the worker is started, that is the cause.
 
