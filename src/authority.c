@@ -60,8 +60,10 @@
 #define RETRY_MS			20
 #define FAILED_PAUSE_US		INT64_C(200000)
 
-/* The pause before an operation that met a lock is tried again: it may take
- * LOCK_TIMEOUT each time, during which no grant is made. */
+/*
+ * The pause before an operation that met a lock is tried again, whoever wakes the
+ * worker: it may take LOCK_TIMEOUT each time, during which no grant is made.
+ */
 #define OPERATION_RETRY_MS	500
 
 /* A row or transaction lock met in a round is waited for this long at most. */
@@ -82,7 +84,15 @@ typedef struct IdgenActivity
 	int64		pause_until_us; /* monotonic: not looked at before */
 } IdgenActivity;
 
+/* An operation that met a lock. */
+typedef struct IdgenPause
+{
+	uint64		ticket;			/* of its request */
+	int64		until_us;		/* monotonic: not tried before */
+} IdgenPause;
+
 static IdgenActivity *activities;	/* [slot_count] */
+static IdgenPause *pauses;		/* [request_count], by process */
 static int64 last_use_us;		/* of any namespace of this database */
 
 /* --------------------------------------------------------------------
@@ -268,6 +278,14 @@ answer_request(IdgenRound *round, int request, IdgenJob *job)
 		idgen_mailbox_answer(taken, &answer);
 }
 
+/* Is a request an operation, and not for grants? */
+static bool
+is_operation(const IdgenMailTaken *request)
+{
+	return request->mail.kind != IDGEN_REQUEST_SERVE &&
+		!idgen_round_grants_to(request);
+}
+
 /* Answer the requests of the jobs. */
 static void
 answer(IdgenRound *round)
@@ -276,8 +294,7 @@ answer(IdgenRound *round)
 	{
 		const IdgenMail *mail = &round->requests[i].mail;
 
-		if (mail->kind != IDGEN_REQUEST_SERVE &&
-			!idgen_round_grants_to(&round->requests[i]))
+		if (is_operation(&round->requests[i]))
 			continue;
 		for (int j = 0; j < round->job_count; j++)
 			if (idgen_same_uuid(&round->jobs[j].uuid, &mail->namespace_uuid))
@@ -317,7 +334,7 @@ note_cursor_due(const IdgenJob *job, const IdgenCursorSurvey *survey)
 		activity->issued_count = survey->issued_count;
 		activity->changed_at_us = idgen_clock_monotonic_us();
 	}
-	due_at = idgen_grant_due_at(survey->granted_end, idgen_round_length(ns),
+	due_at = idgen_grant_due_at(survey->granted_end, idgen_round_cursor_length(job),
 								idgen_round_horizon(ns), ns->run_ahead);
 	(void) idgen_layout_unix_ms(&ns->row.layout, Max(due_at, 0),
 								&activity->due_at_ms);
@@ -374,12 +391,48 @@ leave_out_held(IdgenRound *round)
 	round->request_count = kept;
 }
 
+/*
+ * Serve operations, until one has met a lock: the others come after the grants
+ * that are due.  Returns how long to sleep at most.
+ */
+static int64
+serve_operations(const IdgenRound *round)
+{
+	int64		sleep_ms = SLEEP_MAX_MS;
+	bool		met_lock = false;
+
+	for (int i = 0; i < round->request_count; i++)
+	{
+		const IdgenMailTaken *request = &round->requests[i];
+		IdgenPause *pause = &pauses[request->process];
+		int64		now_us = idgen_clock_monotonic_us();
+
+		if (!is_operation(request))
+			continue;
+		if (pause->ticket == request->ticket && now_us < pause->until_us)
+		{
+			sleep_ms = Min(sleep_ms, (pause->until_us - now_us) / 1000 + 1);
+			continue;
+		}
+		if (met_lock)
+			break;
+		if (idgen_operation_serve(request))
+			continue;
+		met_lock = true;
+		pause->ticket = request->ticket;
+		pause->until_us = idgen_clock_monotonic_us() + OPERATION_RETRY_MS * INT64_C(1000);
+		/* to wait for a lock takes wake-ups for its own: look again at once */
+		sleep_ms = SLEEP_MIN_MS;
+	}
+	return sleep_ms;
+}
+
 /* One turn of the loop; returns how long to sleep. */
 static int64
 turn(void)
 {
 	IdgenRound	round;
-	bool		again = false;
+	int64		sleep_ms;
 
 	idgen_publication_step();
 	memset(&round, 0, sizeof(round));
@@ -393,11 +446,7 @@ turn(void)
 	note_activity(&round);
 	end_unused_cursors(&round);
 
-	for (int i = 0; i < round.request_count; i++)
-		if (round.requests[i].mail.kind != IDGEN_REQUEST_SERVE &&
-			!idgen_round_grants_to(&round.requests[i]))
-			again |= !idgen_operation_serve(&round.requests[i]);
-
+	sleep_ms = serve_operations(&round);
 	make_jobs(&round);
 	if (round.job_count > 0)
 	{
@@ -406,11 +455,12 @@ turn(void)
 		round.survey_count = idgen_pool_survey(MyDatabaseId, round.surveys,
 											   idgen_shared->slot_count);
 		note_due(&round);
+
+		/* frees marks that the round's jobs point to */
 		if (round.clock.verdict == IDGEN_CLOCK_RIGHT)
 			idgen_retention_step();
 	}
-	return again ? Min(OPERATION_RETRY_MS, next_round_ms(&round)) :
-		next_round_ms(&round);
+	return Min(sleep_ms, next_round_ms(&round));
 }
 
 /* Let a moment pass since the last turn, in which further requests gather. */
@@ -534,6 +584,9 @@ idgen_authority_main(Datum main_arg)
 	activities = MemoryContextAllocZero(TopMemoryContext,
 										idgen_shared->slot_count *
 										sizeof(IdgenActivity));
+	pauses = MemoryContextAllocZero(TopMemoryContext,
+									idgen_shared->request_count *
+									sizeof(IdgenPause));
 	last_use_us = idgen_clock_monotonic_us();
 	wait_event = idgen_wait_event("IdgenAuthorityMain");
 	round_context = AllocSetContextCreate(TopMemoryContext,

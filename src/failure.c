@@ -114,6 +114,14 @@ failure_text(IdgenFailureKind kind)
 					"It issues no more IDs, for ever; decoding goes on.",
 					"Issue from another namespace."
 			};
+		case IDGEN_FAILURE_TOO_LATE:
+			return (IdgenFailureText)
+			{
+				ERRCODE_INVALID_PARAMETER_VALUE,
+					"cannot fence namespace \"%s\" so far in the future",
+					"",
+					"If there are such IDs, retire the namespace and issue from a fresh one."
+			};
 		case IDGEN_FAILURE_UNDEFINED:
 			return (IdgenFailureText)
 			{

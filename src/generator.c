@@ -53,9 +53,15 @@
 #define LOCKED_AT_LEAST_US	INT64_C(10000)
 #define LOCKED_PAUSE_US		INT64_C(50)
 
-/* The first and the longest pause when a request was served in vain. */
+/*
+ * The first and the longest pause after requests that were served in vain, from
+ * the second on.
+ */
 #define VAIN_PAUSE_MIN_US	INT64_C(500)
 #define VAIN_PAUSE_MAX_US	INT64_C(50000)
+
+/* Grants of at most this may be over before a call can use them. */
+#define SHORT_HORIZON_MS	INT64_C(100)
 
 /*
  * A cursor in use is granted more at least so often, and the clock judged then;
@@ -283,6 +289,8 @@ typedef struct IdgenCall
 	int64		until_us;		/* monotonic */
 	int64		locked_until_us;
 	bool		may_wait;
+	int64		asked_at_us;	/* first for a grant; 0 = not yet */
+	int			vain_count;		/* requests served, and still no grant */
 	int64		vain_pause_us;
 	IdgenFailure failure;		/* strongest cause so far */
 } IdgenCall;
@@ -304,6 +312,8 @@ call_begin(IdgenCall *call, IdgenNamespace *ns)
 		now_us + (int64) idgen_wait_timeout_ms * 1000;
 	opened_until_us = 0;
 	call->locked_until_us = Max(call->until_us, now_us + LOCKED_AT_LEAST_US);
+	call->asked_at_us = 0;
+	call->vain_count = 0;
 	call->vain_pause_us = VAIN_PAUSE_MIN_US;
 	idgen_failure_set(&call->failure, IDGEN_FAILURE_NONE, NULL, NULL);
 }
@@ -383,6 +393,27 @@ judge_clock(IdgenCall *call, const IdgenPass *pass, IdgenFailure *failure)
 	return true;
 }
 
+/* No cursor has a grant, and the authority has named no cause. */
+static IdgenFailureKind
+judge_dry(const IdgenCall *call, char *words, const char **detail, const char **hint)
+{
+	int64		horizon_ms = call->ns->row.layout.horizon_ms;
+
+	*detail = words;
+	if (call->vain_count > 1 && horizon_ms <= SHORT_HORIZON_MS)
+	{
+		snprintf(words, IDGEN_FAILURE_TEXT_MAX,
+				 "Grants came, and were over before they could be used: they end at most " INT64_FORMAT " ms, its horizon, after they are decided.",
+				 horizon_ms);
+		*hint = "Use a namespace with a longer horizon.";
+		return IDGEN_FAILURE_UNAVAILABLE;
+	}
+	snprintf(words, IDGEN_FAILURE_TEXT_MAX,
+			 "The authority worker did not answer within " INT64_FORMAT " ms, and no cause is known.",
+			 (idgen_clock_monotonic_us() - call->asked_at_us) / 1000);
+	return IDGEN_FAILURE_GRANT;
+}
+
 /* The failure that a pass alone amounts to, strongest first. */
 static void
 judge_pass(IdgenCall *call, const IdgenPass *pass)
@@ -391,6 +422,7 @@ judge_pass(IdgenCall *call, const IdgenPass *pass)
 	IdgenFailureKind kind = IDGEN_FAILURE_NONE;
 	const char *detail = NULL;
 	const char *hint = NULL;
+	char		words[IDGEN_FAILURE_TEXT_MAX];
 	int64		retry_ms;
 
 	if (judge_clock(call, pass, &failure))
@@ -401,8 +433,8 @@ judge_pass(IdgenCall *call, const IdgenPass *pass)
 		detail = "Every cursor is locked by some process, which seems to be stopped.";
 		hint = "Look for a stopped PostgreSQL process (state \"T\" in ps), and let it continue.";
 	}
-	else if (pass->dry && call->failure.kind == IDGEN_FAILURE_NONE)
-		kind = IDGEN_FAILURE_GRANT;	/* only where no cause is known */
+	else if (pass->retry_at == PG_INT64_MAX && call->failure.kind == IDGEN_FAILURE_NONE)
+		kind = judge_dry(call, words, &detail, &hint);
 	else if (pass->not_yet)
 		kind = IDGEN_FAILURE_NOT_YET;
 	else if (pass->spent)
@@ -490,9 +522,20 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 {
 	IdgenAnswer answer;
 	IdgenFailure *failure = &answer.failure;
-	uint64		ticket = post_request(call, false);
+	uint64		ticket;
 	bool		answered;
 
+	if (call->asked_at_us == 0)
+		call->asked_at_us = idgen_clock_monotonic_us();
+
+	/* served in vain?  Then do not hurry, but use the next grant at once */
+	if (call->vain_count > 1)
+	{
+		sleep_until(Min(idgen_clock_monotonic_us() + call->vain_pause_us,
+						call->until_us));
+		call->vain_pause_us = Min(call->vain_pause_us * 2, VAIN_PAUSE_MAX_US);
+	}
+	ticket = post_request(call, false);
 	if (!call->may_wait)
 	{
 		idgen_failure_set(&call->failure, IDGEN_FAILURE_GRANT,
@@ -512,12 +555,7 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 		idgen_failure_strengthen(&call->failure, failure);
 		call_failed(call, pass);
 	}
-
-	/* served, but in vain?  Then do not hurry: the second time takes longer */
-	if (call->vain_pause_us > VAIN_PAUSE_MIN_US)
-		sleep_until(Min(idgen_clock_monotonic_us() + call->vain_pause_us,
-						call->until_us));
-	call->vain_pause_us = Min(call->vain_pause_us * 2, VAIN_PAUSE_MAX_US);
+	call->vain_count++;
 }
 
 /* --------------------------------------------------------------------
@@ -635,6 +673,25 @@ wait_for_later(IdgenCall *call, const IdgenPass *pass)
 	wait_for_tick(call, pass);
 }
 
+/*
+ * What to wait for: for a grant also if it is too long until some cursor can issue
+ * without one.
+ */
+static int
+way_to_wait(const IdgenCall *call, const IdgenPass *pass)
+{
+	int64		retry_ms;
+
+	if (pass->locked)
+		return 0;
+	if (pass->retry_at == PG_INT64_MAX)
+		return 1;
+	if (!pass->dry || !call->may_wait ||
+		!idgen_layout_unix_ms(&call->ns->row.layout, Max(pass->retry_at, 0), &retry_ms))
+		return 2;
+	return monotonic_at(retry_ms) > call->until_us ? 1 : 2;
+}
+
 /* Do something about a pass without success, or raise an error. */
 static void
 wait_after(IdgenCall *call, const IdgenPass *pass)
@@ -649,7 +706,7 @@ wait_after(IdgenCall *call, const IdgenPass *pass)
 		{wait_for_grant, IDGEN_COUNTER_GRANT_WAITS, IDGEN_COUNTER_GRANT_WAIT_US},
 		{wait_for_later, IDGEN_COUNTER_TICK_WAITS, IDGEN_COUNTER_TICK_WAIT_US},
 	};
-	int			way = pass->locked ? 0 : pass->retry_at == PG_INT64_MAX ? 1 : 2;
+	int			way = way_to_wait(call, pass);
 	int64		begun_us = idgen_clock_monotonic_us();
 
 	PG_TRY();

@@ -116,18 +116,27 @@ rouse_worker(void)
 	idgen_unlock_directory();
 }
 
-/* Is there no worker because none could be had? */
-static bool
-worker_slot_missing(void)
+/* Why a request was not answered, if there is no worker yet that could have. */
+static void
+judge_worker(IdgenFailure *failure)
 {
 	IdgenDatabase *entry;
 	bool		missing;
+	bool		starting;
 
 	idgen_lock_directory(LW_SHARED);
 	entry = find_database(MyDatabaseId);
 	missing = entry == NULL || (!worker_lives(entry) && entry->start_failed);
+	starting = entry != NULL && (!worker_lives(entry) || entry->turns < 2);
 	idgen_unlock_directory();
-	return missing;
+	if (missing)
+		idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
+						  "No background worker slot is free for the authority worker.",
+						  "Raise \"max_worker_processes\".");
+	else if (starting)
+		idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
+						  "The authority worker is being started, by this call or another; that takes some ten milliseconds on a machine that is not busy.",
+						  "Retry; if it goes on, look in the server log for why it ends.");
 }
 
 /*
@@ -208,10 +217,8 @@ idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenAnswer *answer)
 
 		if (now_us >= until_us)
 		{
-			if (answer->failure.kind == IDGEN_FAILURE_NONE && worker_slot_missing())
-				idgen_failure_set(&answer->failure, IDGEN_FAILURE_UNAVAILABLE,
-								  "No background worker slot is free for the authority worker.",
-								  "Raise \"max_worker_processes\".");
+			if (answer->failure.kind == IDGEN_FAILURE_NONE)
+				judge_worker(&answer->failure);
 			return false;
 		}
 		if (now_us >= rouse_at_us)
@@ -219,10 +226,12 @@ idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenAnswer *answer)
 			rouse_worker();
 			rouse_at_us = now_us + START_RETRY_US;
 		}
-		(void) WaitLatch(MyLatch,
-						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) ((Min(until_us, rouse_at_us) - now_us) / 1000 + 1),
-						 wait_event);
+		/* woken without an answer: the worker may have gone */
+		if (WaitLatch(MyLatch,
+					  WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					  (long) ((Min(until_us, rouse_at_us) - now_us) / 1000 + 1),
+					  wait_event) & WL_LATCH_SET)
+			rouse_at_us = 0;
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -323,6 +332,7 @@ idgen_mailbox_enter(void)
 		entry->worker_latch = MyLatch;
 		entry->stop_wanted = false;
 		entry->start_failed = false;
+		entry->turns = 0;
 		entry->rounds = 0;
 		entry->grants = 0;
 		entry->last_round_ms = 0;
@@ -333,7 +343,10 @@ idgen_mailbox_enter(void)
 	return entered;
 }
 
-/* Sign off; caller holds the lock exclusively. */
+/*
+ * Sign off; caller holds the lock exclusively.  Whoever waits for an answer starts
+ * the next worker.
+ */
 static void
 sign_off(void)
 {
@@ -344,6 +357,10 @@ sign_off(void)
 	memset(entry, 0, sizeof(*entry));
 	entry->database = MyDatabaseId;
 	entry->left_pid = MyProcPid;
+	for (int i = 0; i < idgen_shared->request_count; i++)
+		if (idgen_shared->requests[i].state == IDGEN_REQUEST_PENDING &&
+			idgen_shared->requests[i].database == MyDatabaseId)
+			SetLatch(idgen_shared->requests[i].latch);
 }
 
 /*
@@ -417,8 +434,12 @@ idgen_mailbox_take(IdgenMailTaken *taken, int taken_max)
 {
 	int			count = 0;
 	int64		now_us = idgen_clock_monotonic_us();
+	IdgenDatabase *entry;
 
 	idgen_lock_directory(LW_EXCLUSIVE);
+	entry = find_database(MyDatabaseId);
+	if (entry != NULL)
+		entry->turns++;
 	for (int i = 0; i < idgen_shared->request_count && count < taken_max; i++)
 	{
 		IdgenRequest *request = &idgen_shared->requests[i];

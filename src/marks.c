@@ -22,6 +22,7 @@ static int	known_max = 0;
 IdgenMarks *
 idgen_marks_get(const pg_uuid_t *uuid, const char *name)
 {
+	MemoryContext context;
 	IdgenMarks *marks;
 
 	for (int i = 0; i < known_count; i++)
@@ -37,11 +38,41 @@ idgen_marks_get(const pg_uuid_t *uuid, const char *name)
 			repalloc(known, max * sizeof(IdgenMarks *));
 		known_max = max;
 	}
-	marks = MemoryContextAllocZero(TopMemoryContext, sizeof(IdgenMarks));
+	context = AllocSetContextCreate(TopMemoryContext, "idgen marks",
+									ALLOCSET_SMALL_SIZES);
+	marks = MemoryContextAllocZero(context, sizeof(IdgenMarks));
+	marks->context = context;
 	marks->uuid = *uuid;
 	strlcpy(marks->name, name, NAMEDATALEN);
 	known[known_count++] = marks;
 	return marks;
+}
+
+/* Cursors of a namespace need grants of a length, in ticks. */
+void
+idgen_marks_note_length(const pg_uuid_t *uuid, int64 length)
+{
+	for (int i = 0; i < known_count; i++)
+		if (idgen_same_uuid(&known[i]->uuid, uuid))
+			known[i]->length_needed = Max(known[i]->length_needed, length);
+}
+
+/*
+ * Free the marks of namespaces that are gone, as far as "gone" says so.  Not in the
+ * middle of a round, which points to some.
+ */
+void
+idgen_marks_free_gone(bool (*gone) (const IdgenMarks *marks))
+{
+	for (int i = known_count - 1; i >= 0; i--)
+	{
+		IdgenMarks *marks = known[i];
+
+		if (!gone(marks))
+			continue;
+		known[i] = known[--known_count];
+		MemoryContextDelete(marks->context);
+	}
 }
 
 /* Read everything anew before the next use. */
@@ -99,7 +130,7 @@ idgen_marks_add(IdgenMarks *marks, const IdgenMark *mark)
 		int			max = Max(16, marks->max * 2);
 
 		marks->marks = marks->marks == NULL ?
-			MemoryContextAlloc(TopMemoryContext, max * sizeof(IdgenMark)) :
+			MemoryContextAlloc(marks->context, max * sizeof(IdgenMark)) :
 			repalloc(marks->marks, max * sizeof(IdgenMark));
 		marks->max = max;
 	}

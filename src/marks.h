@@ -31,6 +31,7 @@ typedef struct IdgenMark
 /* The marks of one namespace. */
 typedef struct IdgenMarks
 {
+	MemoryContext context;		/* of all of it */
 	pg_uuid_t	uuid;
 	char		name[NAMEDATALEN];
 	bool		verified;		/* its identity was compared in this life */
@@ -39,12 +40,15 @@ typedef struct IdgenMarks
 	uint64		fingerprint;	/* of the tables then */
 	ItemPointerData authority_tid;
 	int64		floor;
+	int64		length_needed;	/* for a cursor's grant to be of use, in ticks; 0 = any */
 	int			count;
 	int			max;
 	IdgenMark  *marks;			/* ascending by worker */
 } IdgenMarks;
 
 extern IdgenMarks *idgen_marks_get(const pg_uuid_t *uuid, const char *name);
+extern void idgen_marks_note_length(const pg_uuid_t *uuid, int64 length);
+extern void idgen_marks_free_gone(bool (*gone) (const IdgenMarks *marks));
 extern void idgen_marks_forget_all(void);
 extern IdgenMark *idgen_marks_find(IdgenMarks *marks, int32 worker);
 extern IdgenMark *idgen_marks_add(IdgenMarks *marks, const IdgenMark *mark);

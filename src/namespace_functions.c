@@ -318,22 +318,13 @@ check_enters_trust(const IdgenNamespace *ns, bool changed_here)
 }
 
 /*
- * From now on grants are not confirmed by standbys.  A standby that does not
- * know of that, and believes that it has them all ("trust"), must not be left
- * behind: so "trust" is given up first, in a transaction of its own, and what
- * was committed is confirmed.  Where the setting names no standbys there are
- * none to wait for.
+ * Wait until standbys have confirmed all that was committed; an error if they do
+ * not until a monotonic time.  Where the setting names no standbys there are none
+ * to wait for.
  */
 static void
-check_leaves_quorum(const IdgenNamespace *ns, bool changed_here)
+await_confirmation(const IdgenNamespace *ns, int64 until_us)
 {
-	int64		until_us = idgen_clock_monotonic_us() +
-		(int64) Max(idgen_wait_timeout_ms, IDGEN_COMMAND_WITHIN_MIN_MS) * 1000;
-
-	if (strcmp(ns->row.promotion, "trust") == 0)
-		idgen_arguments_invalid("durability \"quorum\" cannot be given up together with promotion \"trust\"",
-								"Change the promotion policy first, commit, and then the durability.");
-	require_policy_committed(ns, changed_here);
 	if (idgen_quorum_named() && !idgen_quorum_wait(idgen_quorum_here(), until_us))
 		ereport(ERROR,
 				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
@@ -341,6 +332,35 @@ check_leaves_quorum(const IdgenNamespace *ns, bool changed_here)
 						ns->name),
 				 errdetail("Synchronous standbys have not confirmed what was committed before."),
 				 errhint("Connect the standbys, or take them out of \"synchronous_standby_names\" if they are never to be promoted.")));
+}
+
+/*
+ * From now on grants are not confirmed by standbys.  A standby that does not
+ * know of that, and believes that it has them all ("trust"), must not be left
+ * behind: so "trust" is given up first, in a transaction of its own, and what
+ * was committed is confirmed.
+ */
+static void
+check_leaves_quorum(const IdgenNamespace *ns, bool changed_here, int64 until_us)
+{
+	if (strcmp(ns->row.promotion, "trust") == 0)
+		idgen_arguments_invalid("durability \"quorum\" cannot be given up together with promotion \"trust\"",
+								"Change the promotion policy first, commit, and then the durability.");
+	require_policy_committed(ns, changed_here);
+	await_confirmation(ns, until_us);
+}
+
+/*
+ * Before the policy is locked, so that standbys which do not confirm hold up
+ * nobody else who changes it: what is waited for behind the lock is then what was
+ * committed meanwhile.
+ */
+static void
+prepare_to_leave_quorum(const IdgenNamespace *ns, const char *durability, int64 until_us)
+{
+	if (ns->quorum && strcmp(durability, "local") == 0 &&
+		strcmp(ns->row.promotion, "trust") != 0)
+		await_confirmation(ns, until_us);
 }
 
 /*
@@ -363,8 +383,10 @@ Datum
 idgen_alter_namespace(PG_FUNCTION_ARGS)
 {
 	IdgenNamespace *ns = owned_namespace(fcinfo, "name", "idgen_alter_namespace()");
-	bool		changed_here = lock_policy(ns);
-	IdgenNamespaceRow row = ns->row;
+	int64		until_us = idgen_clock_monotonic_us() +
+		(int64) Max(idgen_wait_timeout_ms, IDGEN_COMMAND_WITHIN_MIN_MS) * 1000;
+	bool		changed_here;
+	IdgenNamespaceRow row;
 	IdgenPolicyGiven given = {
 		.grant_interval = !PG_ARGISNULL(ALTER_GRANT_INTERVAL),
 		.run_ahead = !PG_ARGISNULL(ALTER_RUN_AHEAD),
@@ -374,6 +396,10 @@ idgen_alter_namespace(PG_FUNCTION_ARGS)
 		.owner = !PG_ARGISNULL(ALTER_OWNER)
 	};
 
+	if (given.durability)
+		prepare_to_leave_quorum(ns, text_to_cstring(PG_GETARG_TEXT_PP(ALTER_DURABILITY)), until_us);
+	changed_here = lock_policy(ns);
+	row = ns->row;
 	if (given.grant_interval)
 		row.grant_interval_ms =
 			idgen_arguments_interval_ms(PG_GETARG_INTERVAL_P(ALTER_GRANT_INTERVAL),
@@ -393,7 +419,7 @@ idgen_alter_namespace(PG_FUNCTION_ARGS)
 		alter_owner(&row, PG_GETARG_OID(ALTER_OWNER));
 	idgen_namespace_check_row(&row);
 	if (ns->quorum && strcmp(row.durability, "quorum") != 0)
-		check_leaves_quorum(ns, changed_here);
+		check_leaves_quorum(ns, changed_here, until_us);
 	if (strcmp(row.promotion, "trust") == 0 && strcmp(ns->row.promotion, "trust") != 0)
 		check_enters_trust(ns, changed_here);
 	idgen_namespace_rows_write_policy(&row, &given);

@@ -24,6 +24,9 @@
 #include "step.h"
 #include "tables.h"
 
+/* How far in the future an ID may be that a fence is to rise above. */
+#define ABOVE_MAX_MS	INT64_C(86400000)
+
 /* What an operation leaves to be done when it has committed. */
 typedef struct IdgenAftermath
 {
@@ -89,16 +92,29 @@ tick_above(const IdgenNamespace *ns, int64 id)
 	return tick + 1;
 }
 
-/* Can a floor be set?  Not while the clock may be far in the future. */
+/*
+ * Can a floor be set past an ID (0 = none)?  Not while the clock may be far in the
+ * future, nor so far ahead of it that the namespace would be at its end.
+ */
 static bool
-clock_serves(IdgenFailure *failure)
+can_fence_above(const IdgenNamespace *ns, int64 above, IdgenFailure *failure)
 {
+	char		detail[IDGEN_FAILURE_TEXT_MAX];
 	IdgenClockView clock;
 
 	idgen_step_judge(&clock);
-	if (clock.verdict != IDGEN_CLOCK_AHEAD)
+	if (clock.verdict == IDGEN_CLOCK_AHEAD)
+	{
+		idgen_step_set_failure(&clock, failure);
+		return false;
+	}
+	if (tick_above(ns, above) <=
+		idgen_layout_tick_at(&ns->row.layout, clock.latest_ms + ABOVE_MAX_MS) + 1)
 		return true;
-	idgen_step_set_failure(&clock, failure);
+	snprintf(detail, sizeof(detail),
+			 "ID " INT64_FORMAT " is of more than a day in the future; a fence above it would end the namespace until then.",
+			 above);
+	idgen_failure_set(failure, IDGEN_FAILURE_TOO_LATE, detail, NULL);
 	return false;
 }
 
@@ -119,7 +135,7 @@ fence(IdgenNamespace *ns, const IdgenMail *mail, IdgenFailure *failure,
 						  NULL);
 		return;
 	}
-	if (!clock_serves(failure))
+	if (!can_fence_above(ns, mail->above, failure))
 		return;
 	idgen_fence_raise(ns, tick_above(ns, mail->above));
 	aftermath->kill_namespace = true;
@@ -140,7 +156,7 @@ adopt(IdgenNamespace *ns, const IdgenMail *mail, IdgenFailure *failure,
 		idgen_failure_set(failure, IDGEN_FAILURE_RETIRED, NULL, NULL);
 		return;
 	}
-	if (!clock_serves(failure))
+	if (!can_fence_above(ns, mail->above, failure))
 		return;
 	if (mail->first_worker >= 0)
 		idgen_namespace_rows_write_range(ns->name, mail->first_worker, mail->last_worker);

@@ -539,19 +539,26 @@ idgen_pool_kill_at_commit(Oid database, const char *namespace_name,
 
 /*
  * The Unix ms until which a namespace of this name was issued from before its
- * extension was dropped; 0 if never.
+ * extension was dropped; 0 if never.  What went with its database, and all its
+ * IDs, does not count if it is of later than limit_ms: no clock that is believed
+ * now can have been at it, so it would stand for years in everybody's way.
  */
 int64
-idgen_pool_dropped_until(Oid database, const char *namespace_name)
+idgen_pool_dropped_until(Oid database, const char *namespace_name,
+						 int64 limit_ms)
 {
 	int64		until_ms = 0;
 
 	idgen_lock_directory(LW_SHARED);
 	for (int i = 0; i < IDGEN_ENDED_MAX; i++)
-		if ((idgen_shared->ended[i].database == database ||
-			 idgen_shared->ended[i].database == InvalidOid) &&
-			strcmp(idgen_shared->ended[i].namespace_name, namespace_name) == 0)
-			until_ms = Max(until_ms, idgen_shared->ended[i].dropped_until_ms);
+	{
+		const IdgenEnded *entry = &idgen_shared->ended[i];
+
+		if (strcmp(entry->namespace_name, namespace_name) == 0 &&
+			(entry->database == database ||
+			 (entry->database == InvalidOid && entry->dropped_until_ms <= limit_ms)))
+			until_ms = Max(until_ms, entry->dropped_until_ms);
+	}
 	idgen_unlock_directory();
 	return until_ms;
 }

@@ -69,7 +69,7 @@ extern void idgen_pool_kill_everywhere(void);
 extern void idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid);
 extern void idgen_pool_kill_at_commit(Oid database, const char *namespace_name,
 									  IdgenKill why);
-extern int64 idgen_pool_dropped_until(Oid database,
-									  const char *namespace_name);
+extern int64 idgen_pool_dropped_until(Oid database, const char *namespace_name,
+									  int64 limit_ms);
 
 #endif							/* IDGEN_POOL_H */

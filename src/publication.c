@@ -23,6 +23,7 @@
 
 #include "clock.h"
 #include "identity.h"
+#include "marks.h"
 #include "pool.h"
 #include "quorum.h"
 #include "stats.h"
@@ -52,10 +53,26 @@ static bool counts_wrong = false;	/* those that are shown */
  * Publishing
  * -------------------------------------------------------------------- */
 
+/*
+ * A grant that is over, or nearly, when it can be used is asked for again, and
+ * again: the next one is to be longer.
+ */
+static void
+note_late(const pg_uuid_t *uuid, const IdgenLayout *layout,
+		  const IdgenCursorGrant *grant)
+{
+	int64		now = idgen_layout_tick_at(layout, idgen_clock_wall_ms());
+	int64		length = idgen_grant_length_needed(&grant->grant, grant->now, now);
+
+	if (length > 0)
+		idgen_marks_note_length(uuid, Min(length, idgen_layout_ticks_ceil(layout, layout->horizon_ms)));
+}
+
 static void
 publish_grant(const pg_uuid_t *uuid, const IdgenLayout *layout,
 			  const IdgenCursorGrant *grant)
 {
+	note_late(uuid, layout, grant);
 	if (grant->first)
 		idgen_pool_activate(grant->slot, grant->tenure, uuid, layout,
 							grant->worker, grant->incarnation, &grant->grant);
@@ -174,6 +191,8 @@ is_over(const IdgenHeld *entry)
 static void
 let_go(const IdgenHeld *entry)
 {
+	if (!entry->is_answer)
+		note_late(&entry->namespace_uuid, &entry->layout, &entry->grant);
 	if (!entry->is_answer && entry->grant.first)
 		idgen_pool_unreserve(entry->grant.slot, entry->grant.tenure);
 }

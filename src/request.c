@@ -32,9 +32,6 @@
 
 #define TOKEN_BYTES 16
 
-/* How far in the future an ID may be that a fence is to rise above. */
-#define ABOVE_MAX_MS	INT64_C(86400000)
-
 /* --------------------------------------------------------------------
  * Common
  * -------------------------------------------------------------------- */
@@ -127,11 +124,11 @@ idgen_request_retire(const char *name)
 	finish_request(&mail, &answer);
 }
 
-/* An ID given as "above" must be one. */
+/* An ID given as "above" must be one.  The authority judges how late it may be. */
 static void
 check_above(const IdgenNamespace *ns, int64 above)
 {
-	int64_t		tick = 0;
+	int64_t		tick;
 	int64_t		worker;
 	int64_t		sequence;
 
@@ -143,14 +140,6 @@ check_above(const IdgenNamespace *ns, int64 above)
 				 errmsg(INT64_FORMAT " is not an ID of namespace \"%s\"", above,
 						ns->name),
 				 errhint("\"above\" is the greatest ID that anybody has seen.")));
-	if (above != 0 &&
-		tick > idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms() + ABOVE_MAX_MS))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("ID " INT64_FORMAT " of namespace \"%s\" is of more than a day in the future",
-						above, ns->name),
-				 errdetail("A fence above it would end the namespace until then."),
-				 errhint("If there are such IDs, retire the namespace and issue from a fresh one.")));
 }
 
 /* Fence a namespace; above is an ID, or 0. */

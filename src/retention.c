@@ -1,6 +1,7 @@
 /*
  * retention.c
- *		Compact old grants, in bounded steps of the authority worker.
+ *		Compact old grants, and forget namespaces that are gone, in bounded steps of
+ *		the authority worker.
  *
  * A step looks at the oldest grants of a few workers, in turn, and is a
  * transaction of its own; it never touches a mark, so that nothing rests on it
@@ -14,6 +15,7 @@
 
 #include "clock.h"
 #include "grant_rows.h"
+#include "identity.h"
 #include "marks.h"
 #include "namespace.h"
 #include "round.h"
@@ -54,6 +56,22 @@ compact_some(void)
 	}
 }
 
+/* Marks of a namespace that was dropped, or taken over under another uuid. */
+static bool
+is_gone(const IdgenMarks *marks)
+{
+	const IdgenNamespace *ns = idgen_namespace_find(marks->name);
+
+	return ns == NULL || !idgen_same_uuid(&ns->authority.uuid, &marks->uuid);
+}
+
+/* Without the extension all are. */
+static bool
+is_any(const IdgenMarks *marks)
+{
+	return true;
+}
+
 /* Do a step if it is time; failures are left for another time. */
 void
 idgen_retention_step(void)
@@ -77,7 +95,10 @@ idgen_retention_step(void)
 				(void) idgen_grant_rows_forget_incarnations(idgen_grant_retention_s);
 				last_incarnations_us = now_us;
 			}
+			idgen_marks_free_gone(is_gone);
 		}
+		else if (failure.kind == IDGEN_FAILURE_UNDEFINED)
+			idgen_marks_free_gone(is_any);
 		idgen_round_commit(context);
 	}
 	PG_CATCH();

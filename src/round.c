@@ -87,10 +87,17 @@ static char last_complaint[IDGEN_FAILURE_TEXT_MAX];
  * -------------------------------------------------------------------- */
 
 /* The usual length of a grant, in ticks. */
-int64
-idgen_round_length(const IdgenNamespace *ns)
+static int64
+usual_length(const IdgenNamespace *ns)
 {
 	return idgen_layout_ticks_ceil(&ns->row.layout, ns->row.grant_interval_ms);
+}
+
+/* That of a cursor's: as long as it must be to outlast its own commit. */
+int64
+idgen_round_cursor_length(const IdgenJob *job)
+{
+	return Max(usual_length(job->ns), job->marks->length_needed);
 }
 
 /* The horizon in ticks. */
@@ -204,14 +211,17 @@ bring_marks(IdgenJob *job)
  * first grant and in the same transaction.
  */
 static bool
-begin_after_dropped(IdgenJob *job, const IdgenNamespace *ns)
+begin_after_dropped(const IdgenRound *round, IdgenJob *job, const IdgenNamespace *ns)
 {
 	int64		until_ms;
 	int64		until;
 
 	if (job->marks->count > 0)
 		return true;
-	until_ms = idgen_pool_dropped_until(MyDatabaseId, job->name);
+	until_ms = idgen_pool_dropped_until(MyDatabaseId, job->name,
+										round->clock.latest_ms +
+										IDGEN_HORIZON_MS_MAX +
+										idgen_max_clock_error_ms);
 	if (until_ms == 0)
 		return true;
 	until = idgen_layout_tick_at(&ns->row.layout, until_ms - 1) + 1;
@@ -282,7 +292,7 @@ open_namespace(const IdgenRound *round, IdgenJob *job)
 				return false;
 		}
 	}
-	if (!bring_marks(job) || !begin_after_dropped(job, ns))
+	if (!bring_marks(job) || !begin_after_dropped(round, job, ns))
 		return false;
 	if (ns->quorum && !quorum_available(job))
 		return false;
@@ -439,7 +449,7 @@ set_beyond_horizon(IdgenFailure *failure, const IdgenRound *round,
 static bool
 cursor_due(const IdgenJob *job, const IdgenCursorSurvey *survey)
 {
-	int64		length = idgen_round_length(job->ns);
+	int64		length = idgen_round_cursor_length(job);
 
 	/* those due within the next quarter of an interval come along */
 	return survey->readable &&
@@ -492,7 +502,7 @@ extend_cursor(IdgenRound *round, IdgenJob *job, const IdgenCursorSurvey *survey)
 	}
 	if (publish_again(job, survey, mark))
 		return;
-	switch (decide(job, mark->high_water, job->now, idgen_round_length(job->ns),
+	switch (decide(job, mark->high_water, job->now, idgen_round_cursor_length(job),
 				   &grant, &retry_at))
 	{
 		case IDGEN_GRANT_OK:
@@ -546,7 +556,7 @@ open_cursor(IdgenRound *round, IdgenJob *job, bool first)
 	}
 	mark = idgen_marks_find(job->marks, worker);
 	switch (decide(job, mark ? mark->high_water : 0, eligible_tick(job),
-				   idgen_round_length(job->ns), &grant, &retry_at))
+				   idgen_round_cursor_length(job), &grant, &retry_at))
 	{
 		case IDGEN_GRANT_OK:
 			break;
@@ -714,7 +724,7 @@ decide_activation(IdgenRound *round, IdgenJob *job, int request)
 	}
 	mark = idgen_marks_find(job->marks, worker);
 	switch (decide(job, mark ? mark->high_water : 0, job->not_before,
-				   idgen_round_length(job->ns), &grant, &retry_at))
+				   usual_length(job->ns), &grant, &retry_at))
 	{
 		case IDGEN_GRANT_OK:
 			break;
@@ -801,7 +811,7 @@ decide_next(IdgenRound *round, IdgenJob *job, int request,
 	const IdgenMail *mail = &round->requests[request].mail;
 	IdgenAnswer *answer = &round->answers[request];
 	const IdgenMark *mark = idgen_marks_find(job->marks, row->worker);
-	int64		length = mail->length_ms == 0 ? idgen_round_length(job->ns) :
+	int64		length = mail->length_ms == 0 ? usual_length(job->ns) :
 		idgen_layout_ticks_ceil(&job->ns->row.layout, mail->length_ms);
 	IdgenGrant	grant;
 	int64		retry_at;

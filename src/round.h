@@ -61,7 +61,7 @@ extern bool idgen_round_serve(IdgenRound *round);
 extern bool idgen_round_grants_to(const IdgenMailTaken *request);
 extern bool idgen_round_is_holder(const IdgenMailTaken *taken,
 								  IdgenIncarnationRow *row);
-extern int64 idgen_round_length(const IdgenNamespace *ns);
+extern int64 idgen_round_cursor_length(const IdgenJob *job);
 extern int64 idgen_round_horizon(const IdgenNamespace *ns);
 
 /* The worker's transactions, for others that have some of their own. */

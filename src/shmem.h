@@ -214,7 +214,8 @@ typedef struct IdgenDatabase
 	int64		started_at_us;	/* monotonic time of the last attempt to start */
 	bool		start_failed;	/* it found no background worker slot free */
 	bool		stop_wanted;	/* the database is being dropped */
-	uint64		rounds;			/* of this worker that wrote grants */
+	uint64		turns;			/* begun by this worker; the first takes long */
+	uint64		rounds;			/* of those, that wrote grants */
 	uint64		grants;			/* in those */
 	int64		last_round_ms;	/* Unix time */
 	int64		worker_started_ms;	/* Unix time */

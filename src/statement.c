@@ -229,8 +229,10 @@ static const struct
 	},
 	[IDGEN_SQL_END_STRANGERS] = {
 		"UPDATE ONLY {incarnation} SET state = 'ended', ended_at = clock_timestamp()"
-		" WHERE state = 'active' AND kind = 'server'"
-		" AND (boot IS DISTINCT FROM $1 OR incarnation <> ALL ($2))", 2,
+		" WHERE incarnation = ANY (ARRAY(SELECT incarnation FROM ONLY {incarnation}"
+		"  WHERE state = 'active' AND kind = 'server'"
+		"  AND (boot IS DISTINCT FROM $1 OR incarnation <> ALL ($2))"
+		"  FOR UPDATE SKIP LOCKED))", 2,
 		{UUIDOID, INT8ARRAYOID}
 	},
 	[IDGEN_SQL_END_ALL] = {

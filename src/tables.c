@@ -464,6 +464,7 @@ idgen_tables_intact(IdgenTable table, Relation relation, char *why, Size why_siz
 typedef struct IdgenScan
 {
 	Relation	relation;
+	LOCKMODE	lock;			/* taken for it */
 	SysScanDesc scan;
 	HeapTuple	tuple;			/* NULL if there is none */
 } IdgenScan;
@@ -546,6 +547,36 @@ idgen_tables_lock_intact(const char *name)
 	}
 }
 
+/* Has this transaction locked a table for writing? */
+static bool
+locked_for_writing(IdgenTable table)
+{
+	Relation	relation = RelationIdGetRelation(found.relids[table]);
+	bool		locked;
+
+	if (relation == NULL)
+		return false;
+	locked = CheckRelationLockedByMe(relation, RowExclusiveLock, false);
+	RelationClose(relation);
+	return locked;
+}
+
+/*
+ * Lock a table for reading, unless it is locked for writing: who waits for that
+ * lock to go, as DROP EXTENSION does, would be waited for here.  Returns the lock
+ * taken.
+ */
+static LOCKMODE
+lock_for_reading(IdgenTable table, const char *name)
+{
+	if (ConditionalLockRelationOid(found.relids[table], AccessShareLock))
+		return AccessShareLock;
+	if (locked_for_writing(table))
+		return NoLock;
+	lock_within_timeout(table, AccessShareLock, name);
+	return AccessShareLock;
+}
+
 /*
  * Open a table and find the row of a namespace; false if the table is gone.
  * The snapshot is taken now, whatever the transaction's isolation level: what
@@ -557,7 +588,7 @@ scan_begin(IdgenScan *scan, IdgenTable table, const char *name)
 	char		why[IDGEN_FAILURE_TEXT_MAX];
 	ScanKeyData key;
 
-	lock_within_timeout(table, AccessShareLock, name);
+	scan->lock = lock_for_reading(table, name);
 	scan->relation = try_relation_open(found.relids[table], NoLock);
 	if (scan->relation == NULL)
 		return false;
@@ -577,7 +608,7 @@ static void
 scan_end(IdgenScan *scan)
 {
 	systable_endscan(scan->scan);
-	table_close(scan->relation, AccessShareLock);
+	table_close(scan->relation, scan->lock);
 }
 
 static Datum

@@ -166,6 +166,30 @@ if rule lock-by-trying pauses:lock 'and in time'; then
 	take src/generator.c 'if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))' \
 		'if (!LWLockAcquire(&slot->lock, LW_EXCLUSIVE) && false)'
 fi
+if rule read-under-lock 018_in_time 'those who wait for it'; then
+	take src/tables.c 'if (locked_for_writing(table))' 'if (false)'
+fi
+if rule longer-grants 018_in_time 'shortest of grants'; then
+	take src/publication.c 'if (length > 0)' 'if (false)'
+fi
+if rule strangers-skipped 018_in_time 'a worker begins while'; then
+	take src/statement.c '"  FOR UPDATE SKIP LOCKED))", 2,' '")) AND state IS NOT NULL", 2,'
+fi
+if rule grant-besides-tick 018_in_time 'and waited for'; then
+	take src/generator.c 'return monotonic_at(retry_ms) > call->until_us ? 1 : 2;' 'return 2;'
+fi
+if rule above-judged 124_clock_steps 'none of the future'; then
+	take src/operation.c 'clock.latest_ms + ABOVE_MAX_MS' 'clock.wall_ms + ABOVE_MAX_MS'
+fi
+if rule dropped-limit 124_clock_steps 'issues IDs of now'; then
+	take src/pool.c 'entry->dropped_until_ms <= limit_ms' 'true'
+fi
+if rule marks-freed 121_retention 'under one uuid at most'; then
+	take src/retention.c 'idgen_marks_free_gone(is_gone);' ''
+fi
+if rule operations-in-turn 018_in_time 'grants come all the same'; then
+	take src/authority.c 'if (met_lock)' 'if (false)'
+fi
 if rule rows-not-waited-for pauses:row 'and no other'; then
 	take src/authority.c '#define LOCK_TIMEOUT		"100ms"' '#define LOCK_TIMEOUT		"0"'
 	# shellcheck disable=SC2016

@@ -84,6 +84,22 @@ idgen_grant_due_at(int64_t granted_end, int64_t length, int64_t horizon,
 }
 
 /*
+ * The length a cursor's next grant must have, for this one was of little use: less
+ * of it was left when it was published than its way there took.  0 if it was long
+ * enough.
+ */
+int64_t
+idgen_grant_length_needed(const IdgenGrant *grant, int64_t decided_at,
+						  int64_t published_at)
+{
+	int64_t		took = max_tick(published_at - decided_at, 0);
+
+	if (grant->end - published_at > took)
+		return 0;
+	return max_tick(2 * (grant->end - grant->start), 4 * took);
+}
+
+/*
  * The floor a fence sets: past all that a lost copy of the authority can have
  * granted.  Such a copy granted at most its clock + horizon, and its clock was
  * at most clock_error ahead of every reading known here.  A field that ends

@@ -151,6 +151,26 @@ SKIP:
 	like(trace($id, 'chain'), qr/^$living->{grant_id},$living->{incarnation},\w+,test,active$/, 'the other is known in full');
 }
 
+# --- The worker's memory: what it knows of namespaces that are gone goes, too.
+
+# How many namespaces the worker remembers the marks of, as it says in the log.
+sub remembered
+{
+	my $position = log_position($node);
+	$super->value('SELECT pg_log_backend_memory_contexts(' . worker_in($node, 'postgres') . ')');
+	wait_until(sub { log_since($node, $position) =~ /Grand total:/ }, 30) or die 'the worker does not tell its memory';
+	return scalar(() = log_since($node, $position) =~ /idgen marks: /g);
+}
+my $remembered = remembered();
+cmp_ok($remembered, '>', 0, "the worker remembers $remembered namespaces");
+$super->value(q{SELECT idgen_create_namespace('moved')});
+foreach (1 .. 5)
+{
+	$super->query(q{SET idgen.wait_timeout = '1s'; SELECT idgen_next('moved')});
+	$super->value(q{RESET idgen.wait_timeout; SELECT idgen_adopt_namespace('moved')});
+}
+ok(use_until(sub { remembered() <= $remembered + 1 }), 'five adoptions later it does so under one uuid at most');
+
 # --- What issuing rests on is whole: after a restart it goes on, above all that was.
 
 my $greatest = $session->value(q{SELECT idgen_next('busy')});

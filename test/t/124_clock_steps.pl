@@ -52,6 +52,38 @@ foreach my $ahead (1 .. 3)
 	$result = $session->query('SELECT extract(epoch FROM idgen_timestamp(idgen_next()))::bigint');
 	is($result->{rows}[0][0], $second + $ahead, "an ID carries the second it is, $ahead ahead") or diag(explain($result->{error}));
 }
+
+# --- What is judged by the clock that is believed, not by the one that is.
+
+my $super = Idgen::Session->new($node);
+$super->query('SELECT idgen_next()');
+my $greatest = $super->value('SELECT idgen_next()');
+$clock->set('-3d');
+is($super->sqlstate("SELECT idgen_fence_namespace('default', $greatest)"), '', 'three days back, a fence above what was issued just before is none of the future');
+$clock->set('+0');
+my $far = $super->value("SELECT idgen_lower_bound(clock_timestamp() + interval '25 hours')");
+is($super->sqlstate("SELECT idgen_fence_namespace('default', $far)"), '22023', 'what is of more than a day later is');
+my $refused = $super->query("SELECT idgen_adopt_namespace('default', $far)");
+is($refused->{error}{C}, '22023', 'for an adoption as well');
+like($refused->{error}{D}, qr/$far is of more than a day in the future/, 'which is said');
+
+# A clock that was two days ahead, and confirmed, leaves nothing behind in other databases.
+create_database($node, $_) foreach 'doomed', 'stays';
+my %in = map { $_ => Idgen::Session->new($node, dbname => $_, options => '-c idgen.wait_timeout=2s') } 'doomed', 'stays';
+$clock->set('+2d');
+$super->query('SELECT idgen_confirm_clock()');
+is($in{$_}->sqlstate('SELECT idgen_next()'), '', "IDs of in two days, in $_") foreach sort keys %in;
+$in{doomed}->close;
+is($super->sqlstate('DROP DATABASE doomed'), '', 'the database goes');
+is($in{stays}->sqlstate('DROP EXTENSION idgen'), '', 'and in another one the extension, but not what has such IDs');
+$clock->set('+0');
+$super->query('SELECT idgen_confirm_clock()');
+create_database($node, 'another');
+my $another = Idgen::Session->new($node, dbname => 'another', options => '-c idgen.wait_timeout=2s');
+is($another->sqlstate('SELECT idgen_next()'), '', 'a new database issues IDs of now');
+$in{stays}->query('CREATE EXTENSION idgen');
+is($in{stays}->sqlstate('SELECT idgen_next()'), 'IG001', 'the other one repeats nothing');
+
 $ledger->is_unique('clock');
 $node->stop('immediate');
 done_testing();

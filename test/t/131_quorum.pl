@@ -293,6 +293,17 @@ signal_receivers('STOP');
 $session->value(q{SELECT pg_logical_emit_message(true, 'not', 'confirmed')});
 $result = $session->query(q{SELECT idgen_alter_namespace('quick', durability => 'local')});
 is(state($result), 'IG005', 'it cannot be given up while nothing is confirmed');
+
+# Who waits for that holds up nobody, and can be interrupted.
+$waiting->query(q{SET idgen.wait_timeout = '10min'});
+$waiting->send(q{SELECT idgen_alter_namespace('quick', durability => 'local')});
+ok(wait_until(sub { $session->value("SELECT coalesce(wait_event_type, '') FROM pg_stat_activity WHERE pid = " . $waiting->pid) eq 'Extension' }, 30), 'a session waits for it');
+$session->query(q{SET lock_timeout = '10s'});
+is(state($session->query(q{SELECT idgen_alter_namespace('quick', grant_interval => '900 ms')})), '', 'another one changes the policy');
+$session->query(q{RESET lock_timeout});
+is(state($session->query(q{SELECT idgen_next('default')})), '', 'and others issue');
+$waiting->cancel;
+is(state($waiting->wait(30)), '57014', 'it can be cancelled');
 signal_receivers('CONT');
 
 # --- promotion: what one standby confirmed is all there is

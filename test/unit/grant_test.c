@@ -212,6 +212,35 @@ test_due_at(void)
 	}
 }
 
+/* Grants that are of no use, or nearly, when they are published. */
+static const struct
+{
+	const char *name;
+	IdgenGrant	grant;
+	int64_t		decided_at;
+	int64_t		published_at;
+	int64_t		length;
+}			length_cases[] = {
+	{"published at once", {100, 101}, 100, 100, 0},
+	{"more is left than it took", {100, 111}, 100, 105, 0},
+	{"as much is left as it took", {100, 110}, 100, 105, 20},
+	{"one tick that is over", {100, 101}, 100, 104, 16},
+	{"over for long", {100, 200}, 100, 1100, 4000},
+	{"over by a tick", {100, 1100}, 100, 1100, 4000},
+	{"it begins later", {400, 401}, 100, 200, 0},
+	{"the clock went back", {100, 101}, 100, 50, 0},
+};
+
+static void
+test_length_needed(void)
+{
+	for (size_t i = 0; i < UNIT_COUNT(length_cases); i++)
+		if (!CHECK_EQ(idgen_grant_length_needed(&length_cases[i].grant, length_cases[i].decided_at,
+												length_cases[i].published_at),
+					  length_cases[i].length))
+			printf("# in the case: %s\n", length_cases[i].name);
+}
+
 /* A fresh incarnation whose IDs must follow all before it. */
 static void
 test_ordered_start(void)
@@ -1001,6 +1030,7 @@ static const UnitTest tests[] = {
 	{"[160,200) is followed by [200,240)", test_worked_sequence},
 	{"ticks of 1 s and 60 s are never in two grants", test_long_ticks},
 	{"due: when a cursor is granted more, case by case", test_due_at},
+	{"length: a grant that is over when it is published, case by case", test_length_needed},
 	{"ordered: a single cursor begins after all before it", test_ordered_start},
 	{"ordered: the first tick past all in use, against stepping",
 	test_ordered_start_stepping},

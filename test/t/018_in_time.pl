@@ -1,0 +1,155 @@
+# A call that may wait for longer than a grant takes gets its grant, or is told what kept it: however
+# short the grants are, whoever waits for a lock on the tables, and while the worker is started.
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Idgen::Ledger;
+use Idgen::Node;
+use Idgen::Session;
+
+my $node = idgen_node('in_time', conf => "idgen.idle_timeout = '10min'\nidgen.wait_timeout = '20s'");
+my $ledger = Idgen::Ledger->new;
+my $super = Idgen::Session->new($node);
+my $result;
+
+sub told { my ($of) = @_; return $of->{error} ? join ' ', grep { defined } @{ $of->{error} }{qw(C M D)} : ''; }
+sub not_known { my ($of) = @_; return $of->{error} && $of->{error}{C} eq 'IG002'; }
+
+# --- Grants that are over before they are durable are followed by longer ones.
+
+$super->query(q{SELECT idgen_create_namespace('shortest', 41, 10, 12, grant_interval => '1 ms', horizon => '1 s')});
+$super->query(q{SELECT idgen_create_namespace('shortest ahead', 43, 6, 0, grant_interval => '1 ms', horizon => '300 ms', run_ahead => '50 ms')});
+my %told;
+foreach my $name ('shortest', 'shortest ahead')
+{
+	foreach (1 .. 40)
+	{
+		$result = $super->query("SELECT idgen_next('$name')");
+		$ledger->add($name, $result);
+		$told{ told($result) }++;
+	}
+	$result = $super->query("SELECT idgen_next_batch(200, '$name')");
+	$ledger->add($name, $result);
+	$told{ told($result) }++;
+}
+is_deeply(\%told, { '' => 82 }, 'calls for the shortest of grants are served') or diag(explain(\%told));
+
+# Where the horizon leaves no room for a longer one, there may be luck; if not, that is the cause.
+$super->query(q{SELECT idgen_create_namespace('no room', 41, 10, 12, grant_interval => '1 ms', horizon => '1 ms')});
+$super->query(q{SET idgen.wait_timeout = '300ms'});
+my @no_room = map { $super->query(q{SELECT idgen_next('no room')}) } 1 .. 10;
+is(join(', ', map { told($_) } grep { $_->{error} && ($_->{error}{C} ne 'IG005' || $_->{error}{D} !~ /over before they could be used: they end at most 1 ms, its horizon,/) } @no_room), '',
+	'a horizon shorter than a commit is named');
+$super->query(q{RESET idgen.wait_timeout});
+
+# --- Who waits for a lock on the tables is not waited for by those who have one.
+
+my $owner = Idgen::Session->new($node, options => '-c idgen.wait_timeout=5s');
+my $locker = Idgen::Session->new($node);
+$owner->query(q{SELECT idgen_next()});
+$owner->query(q{BEGIN; SELECT idgen_alter_namespace('default', grant_interval => '2 s')});
+$locker->send(q{BEGIN; LOCK TABLE idgen_namespace, idgen_authority; COMMIT});
+ok($super->poll(q{SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'}, 1, 30), 'somebody waits for a lock on the tables');
+$result = $owner->query(q{SELECT idgen_next()});
+is(told($result), '', 'the session it waits for goes on');
+$ledger->add('default', $result);
+$owner->query('COMMIT');
+$locker->wait;
+
+# The worker as well: it looks many namespaces up in the middle of a round, since one has changed.
+$super->query(q{SELECT count(idgen_create_namespace('n' || n, grant_interval => '20 ms', horizon => '200 ms')) FROM generate_series(1, 60) n});
+my %states;
+$locker->query(q{SET lock_timeout = '4s'});
+foreach (1 .. 100)
+{
+	$owner->query(q{SELECT idgen_alter_namespace('n1', restricted => false)});
+	$owner->send(q{SELECT idgen_next('n' || n) FROM generate_series(1, 60) n});
+	$states{ told($locker->query(q{BEGIN; LOCK TABLE idgen_namespace, idgen_authority; COMMIT})) }++;
+	$states{ told($owner->wait) }++;
+	last if grep { $_ ne '' } keys %states;
+}
+is_deeply(\%states, { '' => 200 }, 'neither does the worker wait for those who wait for it') or diag(explain(\%states));
+$_->close foreach $owner, $locker;
+
+# --- A row that somebody holds keeps nobody else waiting, in a worker's first round either.
+
+$locker = Idgen::Session->new($node);
+$locker->query(q{BEGIN; SELECT FROM idgen_incarnation WHERE state = 'active' FOR UPDATE});
+$super->query(q{SELECT pg_terminate_backend(} . worker_in($node, 'postgres') . ', 10000)');
+$super->query(q{SELECT idgen_create_namespace('later')});
+$result = $super->query(q{SELECT idgen_next('later')});
+is(told($result), '', 'a worker begins while somebody holds incarnations');
+$ledger->add('later', $result);
+$locker->query('ROLLBACK');
+
+# --- Nor do commands that wait for such a row keep anybody else waiting.
+
+$super->query(q{SELECT count(idgen_create_namespace('f' || n)), count(idgen_create_namespace('g' || n)) FROM generate_series(1, 16) n});
+$super->query(q{SELECT idgen_next('f' || n) FROM generate_series(1, 16) n});
+$locker->query(q{BEGIN; SELECT FROM idgen_incarnation WHERE state = 'active' FOR UPDATE});
+my @fences = map { Idgen::Session->new($node, options => '-c idgen.wait_timeout=10min') } 1 .. 16;
+$fences[ $_ - 1 ]->send("SELECT idgen_fence_namespace('f$_')") foreach 1 .. 16;
+ok($super->poll(q{SELECT requests_waiting FROM idgen_stat_authority}, 16, 30), 'many commands wait');
+$super->query(q{SET idgen.wait_timeout = '1s'});
+%states = ();
+foreach (1 .. 16)
+{
+	$result = $super->query("SELECT idgen_next('g$_')");
+	$states{ told($result) }++;
+	$ledger->add("g$_", $result);
+}
+is_deeply(\%states, { '' => 16 }, 'grants come all the same') or diag(explain(\%states));
+$locker->query('ROLLBACK');
+$locker->close;
+is(join(' ', grep { $_ ne '' } map { told($_->wait) } @fences), '', 'then they are carried out');
+$_->close foreach @fences;
+$super->query(q{SET idgen.wait_timeout = '20s'});
+
+# --- While the worker is started, that is the cause.
+
+$super->query(q{SELECT idgen_create_namespace('latest')});
+$super->query(q{SELECT pg_terminate_backend(} . worker_in($node, 'postgres') . ', 10000)');
+my $postmaster = $node->{_pid};
+kill 'STOP', $postmaster;
+$super->query(q{SET idgen.wait_timeout = '200ms'});
+$result = $super->query(q{SELECT idgen_next('latest')});
+is($result->{error}{C}, 'IG005', 'there is no worker: a known cause');
+like($result->{error}{D}, qr/^The authority worker is being started/, 'which is told');
+kill 'CONT', $postmaster;
+$super->query(q{SET idgen.wait_timeout = '20s'});
+$result = $super->query(q{SELECT idgen_next('latest')});
+is(told($result), '', 'then it is there');
+$ledger->add('latest', $result);
+
+# --- A cursor that can issue only later keeps nobody from waiting for the grant of another one.
+
+$super->query(q{SELECT idgen_create_namespace('two', 41, 1, 2, grant_interval => '200 ms', horizon => '1 min', promotion => 'fence')});
+my ($activated) = @{ $super->query(q{SELECT * FROM idgen_activate('two')})->{rows} };
+$result = $super->query(sprintf(q{SELECT * FROM idgen_acquire_grant('two', %s, gen_random_uuid(), '%s', %s, '50 s')}, @$activated[ 1, 6, 2 ]));
+is(told($result), '', 'an external generator reserves one of two workers');
+$super->query(sprintf(q{SELECT idgen_deactivate(%s, '%s')}, @$activated[ 1, 6 ]));
+ok( wait_until(
+		sub {
+			$ledger->add('two', $super->query(q{SELECT idgen_next_batch(100, 'two')}));
+			return $super->value(q{SELECT count(*) FROM idgen_stat_cursor WHERE namespace = 'two'}) == 2;
+		}, 30),
+	'a second cursor has it, for later');
+my $worker = worker_in($node, 'postgres');
+kill 'STOP', $worker;
+ok($super->poll(q{SELECT min(runway_ms) < 0 FROM idgen_stat_cursor WHERE namespace = 'two'}, 't', 30), 'the grants of the first end');
+my $waiting = Idgen::Session->new($node);
+$waiting->send(q{SELECT idgen_next('two')});
+ok(wait_until(sub { $super->value(q{SELECT requests_waiting FROM idgen_stat_authority}) == 1 || $waiting->receive }, 30), 'a grant is asked for');
+kill 'CONT', $worker;
+$result = $waiting->wait;
+is(told($result), '', 'and waited for');
+$ledger->add('two', $result);
+$waiting->close;
+
+$super->close;
+$node->stop;
+$ledger->is_unique('no ID came twice');
+done_testing();
