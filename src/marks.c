@@ -18,17 +18,25 @@ static IdgenMarks **known = NULL;
 static int	known_count = 0;
 static int	known_max = 0;
 
+/* The marks of a namespace that are kept here; NULL if there are none. */
+IdgenMarks *
+idgen_marks_find_known(const pg_uuid_t *uuid)
+{
+	for (int i = 0; i < known_count; i++)
+		if (idgen_same_uuid(&known[i]->uuid, uuid))
+			return known[i];
+	return NULL;
+}
+
 /* The marks of a namespace; empty and not loaded if it is new here. */
 IdgenMarks *
 idgen_marks_get(const pg_uuid_t *uuid, const char *name)
 {
 	MemoryContext context;
-	IdgenMarks *marks;
+	IdgenMarks *marks = idgen_marks_find_known(uuid);
 
-	for (int i = 0; i < known_count; i++)
-		if (idgen_same_uuid(&known[i]->uuid, uuid))
-			return known[i];
-
+	if (marks != NULL)
+		return marks;
 	if (known_count == known_max)
 	{
 		int			max = Max(8, known_max * 2);
@@ -46,15 +54,6 @@ idgen_marks_get(const pg_uuid_t *uuid, const char *name)
 	strlcpy(marks->name, name, NAMEDATALEN);
 	known[known_count++] = marks;
 	return marks;
-}
-
-/* Cursors of a namespace need grants of a length, in ticks. */
-void
-idgen_marks_note_length(const pg_uuid_t *uuid, int64 length)
-{
-	for (int i = 0; i < known_count; i++)
-		if (idgen_same_uuid(&known[i]->uuid, uuid))
-			known[i]->length_needed = Max(known[i]->length_needed, length);
 }
 
 /*

@@ -40,14 +40,14 @@ typedef struct IdgenMarks
 	uint64		fingerprint;	/* of the tables then */
 	ItemPointerData authority_tid;
 	int64		floor;
-	int64		length_needed;	/* for a cursor's grant to be of use, in ticks; 0 = any */
+	int64		length_needed;	/* see idgen_grant_length_needed; 0 = any */
 	int			count;
 	int			max;
 	IdgenMark  *marks;			/* ascending by worker */
 } IdgenMarks;
 
+extern IdgenMarks *idgen_marks_find_known(const pg_uuid_t *uuid);
 extern IdgenMarks *idgen_marks_get(const pg_uuid_t *uuid, const char *name);
-extern void idgen_marks_note_length(const pg_uuid_t *uuid, int64 length);
 extern void idgen_marks_free_gone(bool (*gone) (const IdgenMarks *marks));
 extern void idgen_marks_forget_all(void);
 extern IdgenMark *idgen_marks_find(IdgenMarks *marks, int32 worker);

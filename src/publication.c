@@ -58,21 +58,25 @@ static bool counts_wrong = false;	/* those that are shown */
  * again: the next one is to be longer.
  */
 static void
-note_late(const pg_uuid_t *uuid, const IdgenLayout *layout,
-		  const IdgenCursorGrant *grant)
+note_length(const pg_uuid_t *uuid, const IdgenLayout *layout,
+			const IdgenCursorGrant *grant)
 {
+	IdgenMarks *marks = idgen_marks_find_known(uuid);
 	int64		now = idgen_layout_tick_at(layout, idgen_clock_wall_ms());
-	int64		length = idgen_grant_length_needed(&grant->grant, grant->now, now);
+	int64		length;
 
-	if (length > 0)
-		idgen_marks_note_length(uuid, Min(length, idgen_layout_ticks_ceil(layout, layout->horizon_ms)));
+	if (marks == NULL)
+		return;
+	length = idgen_grant_length_needed(marks->length_needed, &grant->grant,
+									   grant->now, now);
+	marks->length_needed = Min(length, idgen_layout_ticks_ceil(layout, layout->horizon_ms));
 }
 
 static void
 publish_grant(const pg_uuid_t *uuid, const IdgenLayout *layout,
 			  const IdgenCursorGrant *grant)
 {
-	note_late(uuid, layout, grant);
+	note_length(uuid, layout, grant);
 	if (grant->first)
 		idgen_pool_activate(grant->slot, grant->tenure, uuid, layout,
 							grant->worker, grant->incarnation, &grant->grant);
@@ -192,7 +196,7 @@ static void
 let_go(const IdgenHeld *entry)
 {
 	if (!entry->is_answer)
-		note_late(&entry->namespace_uuid, &entry->layout, &entry->grant);
+		note_length(&entry->namespace_uuid, &entry->layout, &entry->grant);
 	if (!entry->is_answer && entry->grant.first)
 		idgen_pool_unreserve(entry->grant.slot, entry->grant.tenure);
 }

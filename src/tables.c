@@ -547,7 +547,7 @@ idgen_tables_lock_intact(const char *name)
 	}
 }
 
-/* Has this transaction locked a table for writing? */
+/* Has this transaction locked a table for writing, or more strongly? */
 static bool
 locked_for_writing(IdgenTable table)
 {
@@ -556,7 +556,7 @@ locked_for_writing(IdgenTable table)
 
 	if (relation == NULL)
 		return false;
-	locked = CheckRelationLockedByMe(relation, RowExclusiveLock, false);
+	locked = CheckRelationLockedByMe(relation, RowExclusiveLock, true);
 	RelationClose(relation);
 	return locked;
 }

@@ -170,7 +170,7 @@ if rule read-under-lock 018_in_time 'those who wait for it'; then
 	take src/tables.c 'if (locked_for_writing(table))' 'if (false)'
 fi
 if rule longer-grants 018_in_time 'shortest of grants'; then
-	take src/publication.c 'if (length > 0)' 'if (false)'
+	take src/publication.c 'if (marks == NULL)' 'if (true)'
 fi
 if rule strangers-skipped 018_in_time 'a worker begins while'; then
 	take src/statement.c '"  FOR UPDATE SKIP LOCKED))", 2,' '")) AND state IS NOT NULL", 2,'

@@ -84,19 +84,20 @@ idgen_grant_due_at(int64_t granted_end, int64_t length, int64_t horizon,
 }
 
 /*
- * The length a cursor's next grant must have, for this one was of little use: less
- * of it was left when it was published than its way there took.  0 if it was long
- * enough.
+ * The least length of a cursor's next grant, where that of this one was "needed".
+ * If less was left of it when it was published than its way there took, it was of
+ * little use, and the next one is longer.  As long as they are of use they become
+ * shorter again, bit by bit, down to 0: what the policy says.
  */
 int64_t
-idgen_grant_length_needed(const IdgenGrant *grant, int64_t decided_at,
-						  int64_t published_at)
+idgen_grant_length_needed(int64_t needed, const IdgenGrant *grant,
+						  int64_t decided_at, int64_t published_at)
 {
 	int64_t		took = max_tick(published_at - decided_at, 0);
 
 	if (grant->end - published_at > took)
-		return 0;
-	return max_tick(2 * (grant->end - grant->start), 4 * took);
+		return needed - (needed + 15) / 16;
+	return max_tick(needed, max_tick(2 * (grant->end - grant->start), 4 * took));
 }
 
 /*

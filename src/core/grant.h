@@ -129,7 +129,8 @@ extern int64_t idgen_grant_ordered_start(int64_t now, int64_t run_ahead,
 										 int64_t highest_mark);
 extern int64_t idgen_grant_due_at(int64_t granted_end, int64_t length,
 								  int64_t horizon, int64_t run_ahead);
-extern int64_t idgen_grant_length_needed(const IdgenGrant *grant,
+extern int64_t idgen_grant_length_needed(int64_t needed,
+										 const IdgenGrant *grant,
 										 int64_t decided_at,
 										 int64_t published_at);
 extern int64_t idgen_fence_floor(const IdgenFenceFacts *facts,

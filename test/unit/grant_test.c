@@ -216,27 +216,33 @@ test_due_at(void)
 static const struct
 {
 	const char *name;
+	int64_t		needed;
 	IdgenGrant	grant;
 	int64_t		decided_at;
 	int64_t		published_at;
 	int64_t		length;
 }			length_cases[] = {
-	{"published at once", {100, 101}, 100, 100, 0},
-	{"more is left than it took", {100, 111}, 100, 105, 0},
-	{"as much is left as it took", {100, 110}, 100, 105, 20},
-	{"one tick that is over", {100, 101}, 100, 104, 16},
-	{"over for long", {100, 200}, 100, 1100, 4000},
-	{"over by a tick", {100, 1100}, 100, 1100, 4000},
-	{"it begins later", {400, 401}, 100, 200, 0},
-	{"the clock went back", {100, 101}, 100, 50, 0},
+	{"published at once", 0, {100, 101}, 100, 100, 0},
+	{"more is left than it took", 0, {100, 111}, 100, 105, 0},
+	{"as much is left as it took", 0, {100, 110}, 100, 105, 20},
+	{"one tick that is over", 0, {100, 101}, 100, 104, 16},
+	{"over for long", 0, {100, 200}, 100, 1100, 4000},
+	{"over by a tick", 0, {100, 1100}, 100, 1100, 4000},
+	{"it begins later", 0, {400, 401}, 100, 200, 0},
+	{"the clock went back", 0, {100, 101}, 100, 50, 0},
+	{"late, and longer ones were needed", 21, {100, 110}, 100, 105, 21},
+	{"late, and as long ones were needed", 20, {100, 110}, 100, 105, 20},
+	{"in time, after late ones", 4000, {100, 4100}, 100, 105, 3750},
+	{"in time, a remainder", 17, {100, 117}, 100, 105, 15},
+	{"in time, to the end", 1, {100, 111}, 100, 105, 0},
 };
 
 static void
 test_length_needed(void)
 {
 	for (size_t i = 0; i < UNIT_COUNT(length_cases); i++)
-		if (!CHECK_EQ(idgen_grant_length_needed(&length_cases[i].grant, length_cases[i].decided_at,
-												length_cases[i].published_at),
+		if (!CHECK_EQ(idgen_grant_length_needed(length_cases[i].needed, &length_cases[i].grant,
+												length_cases[i].decided_at, length_cases[i].published_at),
 					  length_cases[i].length))
 			printf("# in the case: %s\n", length_cases[i].name);
 }
