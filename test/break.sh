@@ -119,7 +119,7 @@ if rule logged boundaries:damage 'no more is granted'; then
 	take src/tables.c 'relation->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT' 'false'
 fi
 if rule begin-after-dropped boundaries:dropped 'none twice'; then
-	take src/round.c 'if (!bring_marks(job) || !begin_after_dropped(job, ns))' 'if (!bring_marks(job))'
+	take src/round.c 'if (!bring_marks(job) || !begin_after_dropped(round, job, ns))' 'if (!bring_marks(job))'
 fi
 
 # --- S5: whose cursor
@@ -325,7 +325,7 @@ if rule clock-ahead 125_clock_verdicts 'forward: a call is refused'; then
 	take src/round.c 'if (round->clock.verdict == IDGEN_CLOCK_AHEAD)' 'if (false)'
 fi
 if rule clock-ahead-fence 125_clock_verdicts 'nor is a fence set'; then
-	take src/operation.c 'if (clock.verdict != IDGEN_CLOCK_AHEAD)' 'if (true)'
+	take src/operation.c 'if (clock.verdict == IDGEN_CLOCK_AHEAD)' 'if (false)'
 	take src/fence.c 'if (clock.verdict == IDGEN_CLOCK_AHEAD)' 'if (false)'
 fi
 if rule clock-behind 125_clock_verdicts 'and for external generators'; then
