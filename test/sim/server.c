@@ -509,18 +509,18 @@ open_to_clients(World *world, int at)
 }
 
 /*
- * A standby of a copy that has not been fenced yet is as old as the copy: it
- * does not hold what the original granted, which "trust" states, and nothing
+ * A standby of a copy that does not have the copy's fence is as old as the copy:
+ * it does not hold what the original granted, which "trust" states, and nothing
  * shows that.
  */
 static bool
-hides_a_copy(const World *world, const Server *parent)
+hides_a_copy(const World *world, const Server *standby, const Server *parent)
 {
 	if (!parent->is_copy || world->config.promotion == IDGEN_PROMOTION_FENCE ||
 		world->config.promotion == IDGEN_PROMOTION_REFUSE)
 		return false;
 	for (int i = 0; i < DATABASES; i++)
-		if (parent->tables[i].custody.identity.control_inode !=
+		if (standby->tables[i].custody.identity.control_inode !=
 			parent->control_inode)
 			return true;
 	return false;
@@ -537,7 +537,7 @@ server_promote(World *world, int at)
 		history_readable;
 
 	if (parent->ancestor_count + 1 == TIMELINES_MAX ||
-		hides_a_copy(world, parent) ||
+		hides_a_copy(world, server, parent) ||
 		(!by_marks && !clock_may_inherit(world, at)))
 		return false;
 	if (world->config.promotion == IDGEN_PROMOTION_TRUST &&
