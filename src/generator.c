@@ -102,14 +102,18 @@ try_cursor(IdgenNamespace *ns, const IdgenCursorRef *ref, int32 count,
 	if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
 		return IDGEN_TRY_LOCKED;
 
-	/* S5: still the incarnation this session knows? */
+	demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
+
+	/*
+	 * S5: still the incarnation this session knows?  A cursor is killed without
+	 * its lock: so after the clock, or a process that stood still in between
+	 * would issue IDs of later than the kill, where order is promised.
+	 */
 	if (pg_atomic_read_u64(&slot->tenure) != ref->tenure)
 	{
 		LWLockRelease(&slot->lock);
 		return IDGEN_TRY_GONE;
 	}
-
-	demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
 	if (home_first && demand.now > ns->last_tick)
 	{
 		LWLockRelease(&slot->lock);

@@ -127,8 +127,9 @@ object_accessed(ObjectAccessType access, Oid class, Oid object, int sub_object,
 }
 
 /*
- * Marks or the policy of a namespace were changed: none of its cursors goes on.  Sessions find them gone and look their namespace up again, also in the
- * middle of a transaction that processes no invalidations.
+ * Marks or the policy of a namespace were changed: none of its cursors goes on.
+ * Sessions find them gone and look their namespace up again, also in the middle
+ * of a transaction that processes no invalidations.
  */
 void
 idgen_hooks_kill_at_commit(const char *namespace_name)

@@ -42,7 +42,8 @@ fi
 # all sessions for as long, or they would go in step.
 if rule clock-under-lock pauses:clock 'clock was behind'; then
 	take src/generator.c '	demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
-	if (home_first' '	if (home_first'
+
+' ''
 	take src/generator.c '	if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
 		return IDGEN_TRY_LOCKED;' '	static int	calls = 0;
 
@@ -51,6 +52,19 @@ if rule clock-under-lock pauses:clock 'clock was behind'; then
 		pg_usleep(1000 + MyProcPid % 7 * 500);
 	if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
 		return IDGEN_TRY_LOCKED;'
+fi
+# With a pause that a kill of the cursor falls into.
+if rule tenure-after-clock 016_order 'one cursor'; then
+	take src/generator.c '	demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
+
+' '	static int	calls = 0;
+	bool		alive = pg_atomic_read_u64(&slot->tenure) == ref->tenure;
+
+	if (calls++ % 100 == 50 && ns->row.layout.tick_ms == 300)
+		pg_usleep(400000);
+	demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
+'
+	take src/generator.c 'if (pg_atomic_read_u64(&slot->tenure) != ref->tenure)' 'if (!alive)'
 fi
 # As now() does, which stands still in a transaction.
 if rule clock-of-each-call pauses:backend 'carries its own time'; then

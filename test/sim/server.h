@@ -130,8 +130,8 @@ typedef enum Inside
 {
 	INSIDE_NOTHING,
 	INSIDE_LOCK,
-	INSIDE_CHECKED,				/* the tenure is still the one it knows */
 	INSIDE_TIMED,				/* it has read the clock */
+	INSIDE_CHECKED,				/* the tenure is still the one it knows */
 	INSIDE_ISSUED				/* the cursor has moved; the ID has not left */
 } Inside;
 

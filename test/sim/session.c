@@ -364,6 +364,10 @@ step_inside(const Caller *caller)
 		case INSIDE_NOTHING:
 			break;
 		case INSIDE_LOCK:
+			session->now = world_tick(caller->world, caller->server->machine);
+			session->inside = INSIDE_TIMED;
+			break;
+		case INSIDE_TIMED:
 			session->inside = INSIDE_CHECKED;
 			if (slot->tenure == session->refs[session->index].tenure ||
 				world_breaks(caller->world, BREAK_ISSUE_ANY_TENURE))
@@ -373,10 +377,6 @@ step_inside(const Caller *caller)
 			leave(session, slot);
 			break;
 		case INSIDE_CHECKED:
-			session->now = world_tick(caller->world, caller->server->machine);
-			session->inside = INSIDE_TIMED;
-			break;
-		case INSIDE_TIMED:
 			issue(caller, slot);
 			break;
 		case INSIDE_ISSUED:

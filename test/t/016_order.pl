@@ -15,6 +15,7 @@ my $node = idgen_node('order', conf => "idgen.max_workers_per_namespace = 16\nid
 my $ledger = Idgen::Ledger->new;
 $node->safe_psql('postgres', q{
 	SELECT idgen_create_namespace('far', sequence_bits => 0, run_ahead => '7 s');
+	SELECT idgen_create_namespace('coarse', tick_ms => 300);
 	SELECT idgen_create_namespace('ahead', sequence_bits => 4, run_ahead => '100 ms');
 	SELECT idgen_create_namespace('small', sequence_bits => 3, grant_interval => '200 ms', horizon => '400 ms')});
 my $control = Idgen::Session->new($node);
@@ -74,6 +75,16 @@ phase('8 sessions');
 	my $session = Idgen::Session->new($node);
 	$ledger->add('far', $session->query(q{SELECT idgen_next_batch(4500, 'far')}));
 	$session->close;
+}
+# A cursor that is killed, again and again; the next one may have a lower worker number in the same tick.
+{
+	my $killed = $ledger->start($node, clients => 4, mix => [ [ 1, "SELECT idgen_next('coarse')", 'coarse' ] ]);
+	foreach my $round (1 .. 8)
+	{
+		ok($killed->wait_for(50), 'calls of long ticks');
+		$control->query(q{SELECT idgen_alter_namespace('coarse', restricted => false)});
+	}
+	is_deeply($killed->stop->{errors}, {}, 'without an error');
 }
 phase('a worker that is ended', sub { $control->value('SELECT pg_terminate_backend(' . worker_in($node, 'postgres') . ')') });
 $node->adjust_conf('postgresql.conf', 'idgen.idle_timeout', "'1s'");
