@@ -93,11 +93,11 @@ int64_t
 idgen_grant_length_needed(int64_t needed, const IdgenGrant *grant,
 						  int64_t decided_at, int64_t published_at)
 {
-	int64_t		took = max_tick(published_at - decided_at, 0);
+	int64_t		took = published_at - decided_at;
 
 	if (grant->end - published_at > took)
 		return needed - (needed + 15) / 16;
-	return max_tick(needed, max_tick(2 * (grant->end - grant->start), 4 * took));
+	return max_tick(needed, 4 * took);
 }
 
 /*
