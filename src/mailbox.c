@@ -283,31 +283,38 @@ connected(pid_t pid, Oid database)
 /*
  * Ask the worker of a database that is about to be dropped to leave, and wait
  * until it has left, which is later than it signs off: DROP DATABASE ... WITH
- * (FORCE) by an ordinary owner fails if it is still found connected.  The caller
- * has been found entitled to drop the database.
+ * (FORCE) by an ordinary owner fails if it is still found connected.  One that was
+ * asked for just now is connected before it enters.  The caller has been found
+ * entitled to drop the database.
  */
 void
 idgen_mailbox_stop_worker(Oid database, int64 within_us)
 {
-	int64		until_us = idgen_clock_monotonic_us() + within_us;
+	int64		now_us = idgen_clock_monotonic_us();
+	int64		until_us = now_us + within_us;
 
-	while (idgen_clock_monotonic_us() < until_us)
+	for (; now_us < until_us; now_us = idgen_clock_monotonic_us())
 	{
 		IdgenDatabase *entry;
-		pid_t		left_pid;
-		bool		alive;
+		pid_t		left_pid = 0;
+		bool		expected = false;
 
 		idgen_lock_directory(LW_EXCLUSIVE);
 		entry = find_database(database);
-		alive = entry != NULL && worker_lives(entry);
-		left_pid = entry == NULL ? 0 : entry->left_pid;
-		if (alive)
+		if (entry != NULL && worker_lives(entry))
 		{
+			expected = true;
 			entry->stop_wanted = true;
 			SetLatch(entry->worker_latch);
 		}
+		else if (entry != NULL)
+		{
+			expected = now_us - entry->started_at_us < START_RETRY_US &&
+				!entry->start_failed;
+			left_pid = entry->left_pid;
+		}
 		idgen_unlock_directory();
-		if (!alive && !connected(left_pid, database))
+		if (!expected && !connected(left_pid, database))
 			break;
 		pg_usleep(1000);
 		CHECK_FOR_INTERRUPTS();

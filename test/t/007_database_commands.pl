@@ -161,6 +161,16 @@ foreach my $round (1 .. 5)
 	command($owner, 'DROP DATABASE again' . ($round % 2 ? '' : ' WITH (FORCE)'), "round $round");
 }
 
+# Nor is a worker in the way that is on its way in.
+foreach my $round (1 .. 3)
+{
+	$super->query('CREATE DATABASE young OWNER owner');
+	$node->safe_psql('young', 'CREATE EXTENSION idgen');
+	my $asker = Idgen::Session->new($node, dbname => 'young', user => 'owner', options => '-c idgen.wait_timeout=0');
+	is(Idgen::Session::state_of($asker->query('SELECT idgen_next()')), 'IG002', 'a worker is asked for');
+	command($owner, 'DROP DATABASE young WITH (FORCE)', "the database is dropped at once, round $round");
+}
+
 # --- A fast shutdown, in the middle of work.
 
 make_database('busy');
