@@ -391,19 +391,32 @@ leave_out_held(IdgenRound *round)
 	round->request_count = kept;
 }
 
+/* The first request of a process after this one; 0 if there is none. */
+static int
+first_after(const IdgenRound *round, int process)
+{
+	for (int i = 0; i < round->request_count; i++)
+		if (round->requests[i].process > process)
+			return i;
+	return 0;
+}
+
 /*
  * Serve operations, until one has met a lock: the others come after the grants
- * that are due.  Returns how long to sleep at most.
+ * that are due, and the next turn begins behind it, so that each has its turn.
+ * Returns how long to sleep at most.
  */
 static int64
 serve_operations(const IdgenRound *round)
 {
+	static int	last_met = -1;	/* the process whose operation met a lock last */
+	int			first = first_after(round, last_met);
 	int64		sleep_ms = SLEEP_MAX_MS;
 	bool		met_lock = false;
 
 	for (int i = 0; i < round->request_count; i++)
 	{
-		const IdgenMailTaken *request = &round->requests[i];
+		const IdgenMailTaken *request = &round->requests[(first + i) % round->request_count];
 		IdgenPause *pause = &pauses[request->process];
 		int64		now_us = idgen_clock_monotonic_us();
 
@@ -419,6 +432,7 @@ serve_operations(const IdgenRound *round)
 		if (idgen_operation_serve(request))
 			continue;
 		met_lock = true;
+		last_met = request->process;
 		pause->ticket = request->ticket;
 		pause->until_us = idgen_clock_monotonic_us() + OPERATION_RETRY_MS * INT64_C(1000);
 		/* to wait for a lock takes wake-ups for its own: look again at once */

@@ -412,9 +412,14 @@ judge_dry(const IdgenCall *call, char *words, const char **detail, const char **
 		*hint = "Use a namespace with a longer horizon.";
 		return IDGEN_FAILURE_UNAVAILABLE;
 	}
-	snprintf(words, IDGEN_FAILURE_TEXT_MAX,
-			 "The authority worker did not answer within " INT64_FORMAT " ms, and no cause is known.",
-			 (idgen_clock_monotonic_us() - call->asked_at_us) / 1000);
+	if (call->vain_count > 0)
+		snprintf(words, IDGEN_FAILURE_TEXT_MAX,
+				 "The authority worker served %d requests of this call, but no grant was left to it.",
+				 call->vain_count);
+	else
+		snprintf(words, IDGEN_FAILURE_TEXT_MAX,
+				 "The authority worker did not answer within " INT64_FORMAT " ms, and no cause is known.",
+				 (idgen_clock_monotonic_us() - call->asked_at_us) / 1000);
 	return IDGEN_FAILURE_GRANT;
 }
 

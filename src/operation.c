@@ -108,7 +108,7 @@ can_fence_above(const IdgenNamespace *ns, int64 above, IdgenFailure *failure)
 		idgen_step_set_failure(&clock, failure);
 		return false;
 	}
-	if (tick_above(ns, above) <=
+	if (above == 0 || tick_above(ns, above) <=
 		idgen_layout_tick_at(&ns->row.layout, clock.latest_ms + ABOVE_MAX_MS) + 1)
 		return true;
 	snprintf(detail, sizeof(detail),

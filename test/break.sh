@@ -204,6 +204,9 @@ fi
 if rule operations-in-turn 018_in_time 'grants come all the same'; then
 	take src/authority.c 'if (met_lock)' 'if (false)'
 fi
+if rule operations-by-turns 018_in_time 'a command that waits for no row'; then
+	take src/authority.c 'round->requests[(first + i) % round->request_count]' 'round->requests[i]'
+fi
 if rule rows-not-waited-for pauses:row 'and no other'; then
 	take src/authority.c '#define LOCK_TIMEOUT		"100ms"' '#define LOCK_TIMEOUT		"0"'
 	# shellcheck disable=SC2016

@@ -86,18 +86,17 @@ idgen_grant_due_at(int64_t granted_end, int64_t length, int64_t horizon,
 /*
  * The least length of a cursor's next grant, where that of this one was "needed".
  * If less was left of it when it was published than its way there took, it was of
- * little use, and the next one is longer.  As long as they are of use they become
- * shorter again, bit by bit, down to 0: what the policy says.
+ * little use, and the next one is twice as long; as long as they are of use each is
+ * half as long, down to what the policy says.  So grants become about as long as
+ * what held them up lasted, and are short again as long after.
  */
 int64_t
 idgen_grant_length_needed(int64_t needed, const IdgenGrant *grant,
 						  int64_t decided_at, int64_t published_at)
 {
-	int64_t		took = published_at - decided_at;
-
-	if (grant->end - published_at > took)
-		return needed - (needed + 15) / 16;
-	return max_tick(needed, 4 * took);
+	if (grant->end - published_at > published_at - decided_at)
+		return needed / 2;
+	return max_tick(needed, 2 * (grant->end - grant->start));
 }
 
 /*

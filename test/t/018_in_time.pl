@@ -102,6 +102,14 @@ foreach (1 .. 16)
 	$ledger->add("g$_", $result);
 }
 is_deeply(\%states, { '' => 16 }, 'grants come all the same') or diag(explain(\%states));
+# Requests are looked at by the place of their process, so of the first and the last session one is behind.
+my $last = Idgen::Session->new($node);
+foreach my $free ($super, $last)
+{
+	$free->query(q{SET idgen.wait_timeout = '20s'});
+	is($free->sqlstate('SELECT idgen_fence_namespace($$g1$$)'), '', 'and so does a command that waits for no row');
+}
+$last->close;
 $locker->query('ROLLBACK');
 $locker->close;
 is(join(' ', grep { $_ ne '' } map { told($_->wait) } @fences), '', 'then they are carried out');

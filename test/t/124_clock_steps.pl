@@ -67,6 +67,10 @@ my $refused = $super->query("SELECT idgen_adopt_namespace('default', $far)");
 is($refused->{error}{C}, '22023', 'for an adoption as well');
 like($refused->{error}{D}, qr/$far is of more than a day in the future/, 'which is said');
 
+# Without an ID there is nothing to judge, however far the epoch is ahead.
+$super->query(q{SELECT idgen_create_namespace('to come', epoch => date_trunc('day', now()) + interval '10 days', issuing => false)});
+is($super->sqlstate("SELECT idgen_fence_namespace('to come')"), '', 'a fence above nothing is none of the future');
+
 # A clock that was two days ahead, and confirmed, leaves nothing behind in other databases.
 create_database($node, $_) foreach 'doomed', 'stays';
 my %in = map { $_ => Idgen::Session->new($node, dbname => $_, options => '-c idgen.wait_timeout=2s') } 'doomed', 'stays';

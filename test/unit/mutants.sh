@@ -283,17 +283,19 @@ mutant 'a negative mark is accepted' grant.c \
 mutant 'due by half a horizon alone' grant.c \
 	's/min_tick(length, horizon \/ 2)/(horizon \/ 2 + 0 * length)/'
 mutant 'a grant that is late by its last tick is of use' grant.c \
-	's/if (grant->end - published_at > took)/if (grant->end - published_at >= took)/'
+	's/if (grant->end - published_at > published_at - decided_at)/if (grant->end - published_at >= published_at - decided_at)/'
 mutant 'a grant is of use until it is over' grant.c \
-	's/if (grant->end - published_at > took)/if (grant->end > published_at)/'
+	's/if (grant->end - published_at > published_at - decided_at)/if (grant->end > published_at)/'
 mutant 'longer grants are needed for ever' grant.c \
-	's/return needed - (needed + 15) \/ 16;/return needed;/'
+	's/return needed \/ 2;/return needed;/'
 mutant 'longer grants stay a little longer for ever' grant.c \
-	's/return needed - (needed + 15) \/ 16;/return needed - needed \/ 16;/'
+	's/return needed \/ 2;/return (needed + 1) \/ 2;/'
 mutant 'a late grant forgets what was needed before' grant.c \
-	's/return max_tick(needed, 4 \* took);/return 4 * took;/'
-mutant 'a late grant is followed by one twice as long as its way' grant.c \
-	's/return max_tick(needed, 4 \* took);/return max_tick(needed, 2 * took);/'
+	's/return max_tick(needed, 2 \* (grant->end - grant->start));/return 2 * (grant->end - grant->start);/'
+mutant 'a late grant is followed by one as long' grant.c \
+	's/return max_tick(needed, 2 \* (grant->end - grant->start));/return max_tick(needed, grant->end - grant->start);/'
+mutant 'a late grant is measured from its decision' grant.c \
+	's/return max_tick(needed, 2 \* (grant->end - grant->start));/return max_tick(needed, 2 * (grant->end - decided_at));/'
 mutant 'due by the length alone' grant.c \
 	's/min_tick(length, horizon \/ 2)/length/'
 mutant 'due by the later of length and half a horizon' grant.c \
