@@ -31,6 +31,9 @@
  */
 #define START_RETRY_US	INT64_C(100000)
 
+/* That becomes four times as long so often, for a worker that does not come. */
+#define START_STEPS_MAX	3
+
 /* How long a process that must not fail tries for the directory. */
 #define LEAVE_WITHIN_US INT64_C(1000000)
 
@@ -86,6 +89,17 @@ my_request(void)
 	return &idgen_shared->requests[idgen_my_proc_number()];
 }
 
+/*
+ * How long a worker that was asked for has to report for duty before another is
+ * asked for.  One that cannot connect, as while DROP DATABASE waits for others to
+ * leave, takes a background worker slot all the same: so longer each time.
+ */
+static int64
+start_pause_us(const IdgenDatabase *entry)
+{
+	return START_RETRY_US << (2 * Min(Max(entry->starts - 1, 0), START_STEPS_MAX));
+}
+
 /* Wake the worker of this database, or ask for one if there is none. */
 static void
 rouse_worker(void)
@@ -99,9 +113,10 @@ rouse_worker(void)
 	entry = find_or_make_database(MyDatabaseId);
 	if (entry != NULL && worker_lives(entry))
 		SetLatch(entry->worker_latch);
-	else if (entry != NULL && now_us - entry->started_at_us >= START_RETRY_US)
+	else if (entry != NULL && now_us - entry->started_at_us >= start_pause_us(entry))
 	{
 		entry->started_at_us = now_us;
+		entry->starts++;
 		start = true;
 	}
 	idgen_unlock_directory();
@@ -112,7 +127,11 @@ rouse_worker(void)
 	idgen_lock_directory(LW_EXCLUSIVE);
 	entry = find_database(MyDatabaseId);
 	if (entry != NULL)
+	{
 		entry->start_failed = !started;
+		if (!started)
+			entry->starts = 0;	/* it takes no slot */
+	}
 	idgen_unlock_directory();
 }
 
@@ -339,6 +358,7 @@ idgen_mailbox_enter(void)
 		entry->worker_latch = MyLatch;
 		entry->stop_wanted = false;
 		entry->start_failed = false;
+		entry->starts = 0;
 		entry->turns = 0;
 		entry->rounds = 0;
 		entry->grants = 0;

@@ -213,6 +213,7 @@ typedef struct IdgenDatabase
 	Latch	   *worker_latch;
 	int64		started_at_us;	/* monotonic time of the last attempt to start */
 	bool		start_failed;	/* it found no background worker slot free */
+	int			starts;			/* asked for since one reported for duty */
 	bool		stop_wanted;	/* the database is being dropped */
 	uint64		turns;			/* begun by this worker; the first takes long */
 	uint64		rounds;			/* of those, that wrote grants */

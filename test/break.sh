@@ -204,6 +204,9 @@ fi
 if rule operations-in-turn 018_in_time 'grants come all the same'; then
 	take src/authority.c 'if (met_lock)' 'if (false)'
 fi
+if rule start-pause 007_database_commands 'but few'; then
+	take src/mailbox.c 'return START_RETRY_US << (2 * Min(Max(entry->starts - 1, 0), START_STEPS_MAX));' 'return START_RETRY_US;'
+fi
 if rule operations-by-turns 018_in_time 'a command that waits for no row'; then
 	take src/authority.c 'round->requests[(first + i) % round->request_count]' 'round->requests[i]'
 fi

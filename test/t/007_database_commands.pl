@@ -5,6 +5,7 @@ use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(sleep);
 
 use Idgen::Ledger;
 use Idgen::Node;
@@ -170,6 +171,29 @@ foreach my $round (1 .. 3)
 	is(Idgen::Session::state_of($asker->query('SELECT idgen_next()')), 'IG002', 'a worker is asked for');
 	command($owner, 'DROP DATABASE young WITH (FORCE)', "the database is dropped at once, round $round");
 }
+
+# --- While DROP DATABASE waits for sessions that stay, no worker can connect. Those that ask for one do not
+# use up the server's background workers.
+
+make_database('contended');
+$node->safe_psql('contended', q{SELECT idgen_create_namespace('fresh')});
+my @askers = map { Idgen::Session->new($node, dbname => 'contended', options => '-c idgen.wait_timeout=4s') } 1 .. 2;
+$_->query('SELECT 1') foreach @askers;
+$oid = oid_of('contended');
+$super->send('DROP DATABASE contended');
+ok(wait_until(sub { worker_pids($node, $oid) == 0 }, 10), 'DROP DATABASE sends the worker away');
+$_->send(q{SELECT idgen_next('fresh')}) foreach @askers;
+my $most = 0;
+until ($super->receive)
+{
+	my $count = worker_pids($node, $oid);
+	$most = $count if $count > $most;
+	sleep 0.02;
+}
+is(Idgen::Session::state_of($super->take), '55006', 'it gives up, since sessions stay');
+cmp_ok($most, '>', 0, 'workers waited');
+cmp_ok($most, '<=', 4, 'but few');
+$_->wait && $_->close foreach @askers;
 
 # --- A fast shutdown, in the middle of work.
 
