@@ -285,7 +285,7 @@ mutant 'due by half a horizon alone' grant.c \
 mutant 'a grant that is late by its last tick is of use' grant.c \
 	's/if (grant->end - published_at > published_at - decided_at)/if (grant->end - published_at >= published_at - decided_at)/'
 mutant 'a grant is of use until it is over' grant.c \
-	's/if (grant->end - published_at > published_at - decided_at)/if (grant->end > published_at)/'
+	's/if (grant->end - published_at > published_at - decided_at)/if (grant->end - published_at > 0 * decided_at)/'
 mutant 'longer grants are needed for ever' grant.c \
 	's/return needed \/ 2;/return needed;/'
 mutant 'longer grants stay a little longer for ever' grant.c \
