@@ -60,7 +60,7 @@ if rule tenure-after-clock 016_order 'one cursor'; then
 ' '	static int	calls = 0;
 	bool		alive = pg_atomic_read_u64(&slot->tenure) == ref->tenure;
 
-	if (calls++ % 100 == 50 && ns->row.layout.tick_ms == 300)
+	if (calls++ % 40 == 20 && ns->row.layout.tick_ms == 300)
 		pg_usleep(400000);
 	demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
 '
