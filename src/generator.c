@@ -402,6 +402,7 @@ static IdgenFailureKind
 judge_dry(const IdgenCall *call, char *words, const char **detail, const char **hint)
 {
 	int64		horizon_ms = call->ns->row.layout.horizon_ms;
+	int64		waited_ms = (idgen_clock_monotonic_us() - call->asked_at_us) / 1000;
 
 	*detail = words;
 	if (call->vain_count > 1 && horizon_ms <= SHORT_HORIZON_MS)
@@ -414,12 +415,12 @@ judge_dry(const IdgenCall *call, char *words, const char **detail, const char **
 	}
 	if (call->vain_count > 0)
 		snprintf(words, IDGEN_FAILURE_TEXT_MAX,
-				 "The authority worker served %d requests of this call, but no grant was left to it.",
-				 call->vain_count);
+				 "The authority worker answered, but no grant was left to this call within " INT64_FORMAT " ms, and no cause is known.",
+				 waited_ms);
 	else
 		snprintf(words, IDGEN_FAILURE_TEXT_MAX,
 				 "The authority worker did not answer within " INT64_FORMAT " ms, and no cause is known.",
-				 (idgen_clock_monotonic_us() - call->asked_at_us) / 1000);
+				 waited_ms);
 	return IDGEN_FAILURE_GRANT;
 }
 
@@ -792,7 +793,7 @@ next_slowly(IdgenNamespace *ns)
 int64
 idgen_generator_next(IdgenNamespace *ns)
 {
-	IdgenCursorRun run;
+	IdgenCursorRun run = {0};	/* for compilers that see less */
 
 	if (unlikely(!issue_fast(ns, 1, &run)))
 		return next_slowly(ns);

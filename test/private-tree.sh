@@ -19,8 +19,6 @@ set -euo pipefail
 # What -Wextra finds in PostgreSQL's own headers and in its idioms is not ours to mend.
 strict_flags='-Werror -Wall -Wextra -Wshadow -Wno-unused-parameter -Wno-missing-field-initializers'
 strict_flags+=' -Wno-sign-compare -Wno-clobbered -Wno-cast-function-type'
-# What may be uninitialized is guessed, differently at each level of optimisation.
-strict_flags+=' -Wno-error=maybe-uninitialized'
 
 copt=
 built=

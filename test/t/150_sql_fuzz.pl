@@ -495,7 +495,7 @@ sub error_told
 		fault("an SQLSTATE that is not documented: $said");
 	}
 	# Without a known cause no grant comes where nobody can wait for one: a round and a commit take less.
-	if (($error->{D} // '') =~ /did not answer within (\d+) ms, and no cause is known/)
+	if (($error->{D} // '') =~ /within (\d+) ms, and no cause is known/)
 	{
 		$seen{causeless}++;
 		fault("no grant in $1 ms, and no cause: $said") if $1 >= 900 * $wait_s;
