@@ -286,6 +286,14 @@ pass_over(IdgenNamespace *ns, int32 count, IdgenCursorRun *run, IdgenPass *pass)
  * Waiting
  * -------------------------------------------------------------------- */
 
+/* What there is to wait for. */
+typedef enum IdgenWait
+{
+	IDGEN_WAIT_LOCK,
+	IDGEN_WAIT_GRANT,
+	IDGEN_WAIT_TICK
+} IdgenWait;
+
 /* One call: until when it may take, and what it has learnt. */
 typedef struct IdgenCall
 {
@@ -293,8 +301,10 @@ typedef struct IdgenCall
 	int64		until_us;		/* monotonic */
 	int64		locked_until_us;
 	bool		may_wait;
-	int64		asked_at_us;	/* first for a grant; 0 = not yet */
-	int			vain_count;		/* requests served, and still no grant */
+	int64		wait_us[IDGEN_WAIT_TICK + 1];	/* in waits that are over */
+	int64		waiting_since_us;
+	bool		was_answered;	/* by the authority worker */
+	int			vain_count;		/* requests served since the last ID */
 	int64		vain_pause_us;
 	IdgenFailure failure;		/* strongest cause so far */
 } IdgenCall;
@@ -316,7 +326,8 @@ call_begin(IdgenCall *call, IdgenNamespace *ns)
 		now_us + (int64) idgen_wait_timeout_ms * 1000;
 	opened_until_us = 0;
 	call->locked_until_us = Max(call->until_us, now_us + LOCKED_AT_LEAST_US);
-	call->asked_at_us = 0;
+	memset(call->wait_us, 0, sizeof(call->wait_us));
+	call->was_answered = false;
 	call->vain_count = 0;
 	call->vain_pause_us = VAIN_PAUSE_MIN_US;
 	idgen_failure_set(&call->failure, IDGEN_FAILURE_NONE, NULL, NULL);
@@ -397,14 +408,26 @@ judge_clock(IdgenCall *call, const IdgenPass *pass, IdgenFailure *failure)
 	return true;
 }
 
-/* No cursor has a grant, and the authority has named no cause. */
+/*
+ * No cursor has a grant, and the authority has named no cause.  It may be so for a
+ * moment only, after most of the call's time went by with all that could be issued
+ * used up: then that is the cause.
+ */
 static IdgenFailureKind
 judge_dry(const IdgenCall *call, char *words, const char **detail, const char **hint)
 {
 	int64		horizon_ms = call->ns->row.layout.horizon_ms;
-	int64		waited_ms = (idgen_clock_monotonic_us() - call->asked_at_us) / 1000;
+	int64		dry_us = call->wait_us[IDGEN_WAIT_GRANT] +
+		idgen_clock_monotonic_us() - call->waiting_since_us;
 
 	*detail = words;
+	if (call->wait_us[IDGEN_WAIT_TICK] > dry_us)
+	{
+		snprintf(words, IDGEN_FAILURE_TEXT_MAX,
+				 "For " INT64_FORMAT " ms of the time that the call may take every sequence value of the tick was spent.",
+				 call->wait_us[IDGEN_WAIT_TICK] / 1000);
+		return IDGEN_FAILURE_CAPACITY;
+	}
 	if (call->vain_count > 1 && horizon_ms <= SHORT_HORIZON_MS)
 	{
 		snprintf(words, IDGEN_FAILURE_TEXT_MAX,
@@ -413,14 +436,14 @@ judge_dry(const IdgenCall *call, char *words, const char **detail, const char **
 		*hint = "Use a namespace with a longer horizon.";
 		return IDGEN_FAILURE_UNAVAILABLE;
 	}
-	if (call->vain_count > 0)
+	if (call->was_answered)
 		snprintf(words, IDGEN_FAILURE_TEXT_MAX,
 				 "The authority worker answered, but no grant was left to this call within " INT64_FORMAT " ms, and no cause is known.",
-				 waited_ms);
+				 dry_us / 1000);
 	else
 		snprintf(words, IDGEN_FAILURE_TEXT_MAX,
 				 "The authority worker did not answer within " INT64_FORMAT " ms, and no cause is known.",
-				 waited_ms);
+				 dry_us / 1000);
 	return IDGEN_FAILURE_GRANT;
 }
 
@@ -535,9 +558,6 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 	uint64		ticket;
 	bool		answered;
 
-	if (call->asked_at_us == 0)
-		call->asked_at_us = idgen_clock_monotonic_us();
-
 	/* served in vain?  Then do not hurry, but use the next grant at once */
 	if (call->vain_count > 1)
 	{
@@ -565,6 +585,7 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 		idgen_failure_strengthen(&call->failure, failure);
 		call_failed(call, pass);
 	}
+	call->was_answered = true;
 	call->vain_count++;
 }
 
@@ -687,19 +708,20 @@ wait_for_later(IdgenCall *call, const IdgenPass *pass)
  * What to wait for: for a grant also if it is too long until some cursor can issue
  * without one.
  */
-static int
+static IdgenWait
 way_to_wait(const IdgenCall *call, const IdgenPass *pass)
 {
 	int64		retry_ms;
 
 	if (pass->locked)
-		return 0;
+		return IDGEN_WAIT_LOCK;
 	if (pass->retry_at == PG_INT64_MAX)
-		return 1;
+		return IDGEN_WAIT_GRANT;
 	if (!pass->dry || !call->may_wait ||
 		!idgen_layout_unix_ms(&call->ns->row.layout, Max(pass->retry_at, 0), &retry_ms))
-		return 2;
-	return monotonic_at(retry_ms) > call->until_us ? 1 : 2;
+		return IDGEN_WAIT_TICK;
+	return monotonic_at(retry_ms) > call->until_us ? IDGEN_WAIT_GRANT :
+		IDGEN_WAIT_TICK;
 }
 
 /* Do something about a pass without success, or raise an error. */
@@ -712,12 +734,13 @@ wait_after(IdgenCall *call, const IdgenPass *pass)
 		IdgenCounter waits;
 		IdgenCounter wait_us;
 	}			ways[] = {
-		{wait_for_lock, IDGEN_COUNTER_LOCK_WAITS, IDGEN_COUNTER_LOCK_WAIT_US},
-		{wait_for_grant, IDGEN_COUNTER_GRANT_WAITS, IDGEN_COUNTER_GRANT_WAIT_US},
-		{wait_for_later, IDGEN_COUNTER_TICK_WAITS, IDGEN_COUNTER_TICK_WAIT_US},
+		[IDGEN_WAIT_LOCK] = {wait_for_lock, IDGEN_COUNTER_LOCK_WAITS, IDGEN_COUNTER_LOCK_WAIT_US},
+		[IDGEN_WAIT_GRANT] = {wait_for_grant, IDGEN_COUNTER_GRANT_WAITS, IDGEN_COUNTER_GRANT_WAIT_US},
+		[IDGEN_WAIT_TICK] = {wait_for_later, IDGEN_COUNTER_TICK_WAITS, IDGEN_COUNTER_TICK_WAIT_US},
 	};
-	int			way = way_to_wait(call, pass);
-	int64		begun_us = idgen_clock_monotonic_us();
+	IdgenWait	way = way_to_wait(call, pass);
+
+	call->waiting_since_us = idgen_clock_monotonic_us();
 
 	PG_TRY();
 	{
@@ -725,9 +748,11 @@ wait_after(IdgenCall *call, const IdgenPass *pass)
 	}
 	PG_FINALLY();
 	{
+		int64		waited_us = idgen_clock_monotonic_us() - call->waiting_since_us;
+
+		call->wait_us[way] += waited_us;
 		idgen_stats_add(call->ns->stats, ways[way].waits, 1);
-		idgen_stats_add(call->ns->stats, ways[way].wait_us,
-						(uint64) (idgen_clock_monotonic_us() - begun_us));
+		idgen_stats_add(call->ns->stats, ways[way].wait_us, (uint64) waited_us);
 	}
 	PG_END_TRY();
 }
@@ -747,6 +772,8 @@ issue_slowly(IdgenCall *call, int32 count, IdgenCursorRun *run)
 		{
 			if (ns->contentions >= CONTENTIONS_WORTH_A_CURSOR)
 				wish_for_cursor(call);
+			call->vain_count = 0;
+			call->vain_pause_us = VAIN_PAUSE_MIN_US;
 			return note_issued(ns, &ns->refs[ns->at], run);
 		}
 

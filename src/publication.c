@@ -53,23 +53,19 @@ static bool counts_wrong = false;	/* those that are shown */
  * Publishing
  * -------------------------------------------------------------------- */
 
-/*
- * A grant that is over, or nearly, when it can be used is asked for again, and
- * again: the next one is to be longer.
- */
+/* A grant may have come late: then the next ones are to be longer. */
 static void
 note_length(const pg_uuid_t *uuid, const IdgenLayout *layout,
 			const IdgenCursorGrant *grant)
 {
 	IdgenMarks *marks = idgen_marks_find_known(uuid);
-	int64		now = idgen_layout_tick_at(layout, idgen_clock_wall_ms());
-	int64		length;
+	IdgenGrantCourse course = grant->course;
 
 	if (marks == NULL)
 		return;
-	length = idgen_grant_length_needed(marks->length_needed, &grant->grant,
-									   grant->now, now);
-	marks->length_needed = Min(length, idgen_layout_ticks_ceil(layout, layout->horizon_ms));
+	course.published_at = idgen_layout_tick_at(layout, idgen_clock_wall_ms());
+	marks->length_needed = idgen_grant_length_needed(marks->length_needed, &course,
+													 idgen_layout_ticks_ceil(layout, layout->horizon_ms));
 }
 
 static void
@@ -79,10 +75,11 @@ publish_grant(const pg_uuid_t *uuid, const IdgenLayout *layout,
 	note_length(uuid, layout, grant);
 	if (grant->first)
 		idgen_pool_activate(grant->slot, grant->tenure, uuid, layout,
-							grant->worker, grant->incarnation, &grant->grant);
+							grant->worker, grant->incarnation,
+							&grant->course.grant);
 	else
-		(void) idgen_pool_publish(grant->slot, grant->tenure, &grant->grant,
-								  grant->now);
+		(void) idgen_pool_publish(grant->slot, grant->tenure,
+								  &grant->course.grant, grant->course.decided_at);
 }
 
 static void
@@ -188,7 +185,7 @@ is_over(const IdgenHeld *entry)
 		return entry->taken.mail.expires_at_us < idgen_clock_monotonic_us();
 	if (!idgen_pool_awaits(entry->grant.slot, entry->grant.tenure))
 		return true;
-	return idgen_layout_unix_ms(&entry->layout, entry->grant.grant.end, &end_ms) &&
+	return idgen_layout_unix_ms(&entry->layout, entry->grant.course.grant.end, &end_ms) &&
 		end_ms <= idgen_clock_wall_ms();
 }
 

@@ -19,8 +19,7 @@ typedef struct IdgenCursorGrant
 	bool		first;			/* it brings the cursor to life */
 	int32		worker;
 	int64		incarnation;
-	IdgenGrant	grant;
-	int64		now;			/* the clock it was decided at, in ticks */
+	IdgenGrantCourse course;
 } IdgenCursorGrant;
 
 extern void idgen_publication_grant(const IdgenNamespace *ns,

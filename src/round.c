@@ -68,6 +68,7 @@ typedef struct IdgenItem
 	int			job;
 	int			slot;			/* of a local cursor; -1 for external ones */
 	uint64		tenure;			/* of its cursor, or of the reservation */
+	IdgenGrantCourse course;	/* of a local one */
 	int			request;		/* of an external one; -1 for local ones */
 	IdgenGrantRow row;
 	IdgenHolder holder;
@@ -458,6 +459,30 @@ cursor_due(const IdgenJob *job, const IdgenCursorSurvey *survey)
 													job->ns->run_ahead);
 }
 
+/* How a grant comes to a cursor that is told of here; NULL is a fresh one. */
+static IdgenGrantCourse
+course_of(const IdgenJob *job, const IdgenGrant *grant,
+		  const IdgenCursorSurvey *survey)
+{
+	int64		length = idgen_round_cursor_length(job);
+	IdgenGrantCourse course = {
+		.grant = *grant,
+		.length = length,
+		.wanted_at = job->now,
+		.dry_at = PG_INT64_MAX,
+		.decided_at = job->now
+	};
+
+	if (survey != NULL)
+	{
+		course.wanted_at = idgen_grant_due_at(survey->granted_end, length,
+											  idgen_round_horizon(job->ns),
+											  job->ns->run_ahead);
+		course.dry_at = survey->granted_end - job->ns->run_ahead;
+	}
+	return course;
+}
+
 /*
  * The worker's mark may be past what its cursor has: a grant was committed, and
  * whoever was to publish it ended before.  It is that cursor's still.
@@ -470,8 +495,7 @@ publish_again(const IdgenJob *job, const IdgenCursorSurvey *survey,
 		.slot = survey->slot,
 		.tenure = survey->tenure,
 		.worker = survey->worker,
-		.incarnation = survey->incarnation,
-		.now = job->now
+		.incarnation = survey->incarnation
 	};
 	IdgenLastGrant last;
 
@@ -480,7 +504,7 @@ publish_again(const IdgenJob *job, const IdgenCursorSurvey *survey,
 		last.incarnation != survey->incarnation ||
 		last.grant.start < survey->granted_end || last.grant.end <= job->now)
 		return false;
-	grant.grant = last.grant;
+	grant.course = course_of(job, &last.grant, survey);
 	idgen_publication_grant(job->ns, &grant);
 	return true;
 }
@@ -519,6 +543,7 @@ extend_cursor(IdgenRound *round, IdgenJob *job, const IdgenCursorSurvey *survey)
 	item = add_item(round, job, survey->worker, mark, &grant);
 	item->slot = survey->slot;
 	item->tenure = survey->tenure;
+	item->course = course_of(job, &grant, survey);
 	item->row.incarnation = survey->incarnation;
 }
 
@@ -584,6 +609,7 @@ open_cursor(IdgenRound *round, IdgenJob *job, bool first)
 	item = add_item(round, job, worker, mark, &grant);
 	item->slot = slot;
 	item->tenure = tenure;
+	item->course = course_of(job, &grant, NULL);
 	item->row.fresh = true;
 	item->row.incarnation = idgen_identity_make_number();
 }
@@ -1097,8 +1123,7 @@ publish(IdgenRound *round)
 				.first = row->fresh,
 				.worker = row->worker,
 				.incarnation = row->incarnation,
-				.grant = row->grant,
-				.now = job->now
+				.course = item->course
 			};
 
 			idgen_publication_grant(job->ns, &grant);

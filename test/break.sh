@@ -183,14 +183,22 @@ fi
 if rule read-under-lock 018_in_time 'those who wait for it'; then
 	take src/tables.c 'if (locked_for_writing(table))' 'if (false)'
 fi
-if rule longer-grants 018_in_time 'shortest of grants'; then
+if rule longer-grants 018_in_time 'for ticks more than for grants'; then
 	take src/publication.c 'if (marks == NULL)' 'if (true)'
+fi
+if rule grants-without-gaps 018_in_time 'for ticks more than for grants'; then
+	take src/core/grant.c ' ||
+		course->published_at > course->dry_at' ''
+fi
+if rule capacity-before-dry 018_in_time 'every ID there was'; then
+	take src/generator.c 'if (call->wait_us[IDGEN_WAIT_TICK] > dry_us)' 'if (false)'
 fi
 if rule strangers-skipped 018_in_time 'a worker begins while'; then
 	take src/statement.c '"  FOR UPDATE SKIP LOCKED))", 2,' '")) AND state IS NOT NULL", 2,'
 fi
 if rule grant-besides-tick 018_in_time 'and waited for'; then
-	take src/generator.c 'return monotonic_at(retry_ms) > call->until_us ? 1 : 2;' 'return 2;'
+	take src/generator.c 'return monotonic_at(retry_ms) > call->until_us ? IDGEN_WAIT_GRANT :
+		IDGEN_WAIT_TICK;' 'return IDGEN_WAIT_TICK;'
 fi
 if rule above-judged 124_clock_steps 'none of the future'; then
 	take src/operation.c 'clock.latest_ms + ABOVE_MAX_MS' 'clock.wall_ms + ABOVE_MAX_MS'

@@ -85,18 +85,25 @@ idgen_grant_due_at(int64_t granted_end, int64_t length, int64_t horizon,
 
 /*
  * The least length of a cursor's next grant, where that of this one was "needed".
- * If less was left of it when it was published than its way there took, it was of
- * little use, and the next one is twice as long; as long as they are of use each is
- * half as long, down to what the policy says.  So grants become about as long as
- * what held them up lasted, and are short again as long after.
+ * A grant came late if less was left of it when it was published than its way there
+ * took, or if the cursor was dry by then: the next one is twice as long.  If half of
+ * it had left time enough, the next one is a little shorter.  So grants become long
+ * enough to follow each other without a gap, however slowly they are made, and are
+ * short again some time after.
  */
 int64_t
-idgen_grant_length_needed(int64_t needed, const IdgenGrant *grant,
-						  int64_t decided_at, int64_t published_at)
+idgen_grant_length_needed(int64_t needed, const IdgenGrantCourse *course,
+						  int64_t horizon)
 {
-	if (grant->end - published_at > published_at - decided_at)
-		return needed / 2;
-	return max_tick(needed, 2 * (grant->end - grant->start));
+	int64_t		left = course->grant.end - course->published_at;
+	int64_t		enough = course->length / 4;
+
+	if (left <= course->published_at - course->decided_at ||
+		course->published_at > course->dry_at)
+		return max_tick(needed, min_tick(2 * course->length, horizon));
+	if (course->published_at - course->wanted_at <= enough)
+		return min_tick(needed, course->length - max_tick(course->length / 8, 1));
+	return needed;
 }
 
 /*

@@ -41,6 +41,18 @@ typedef struct IdgenGrantFacts
 	int64_t		horizon;		/* of the namespace, >= 1 */
 } IdgenGrantFacts;
 
+/* How a cursor came to a grant; all in ticks. */
+typedef struct IdgenGrantCourse
+{
+	IdgenGrant	grant;
+	int64_t		length;			/* that was to be given, had there been room */
+	int64_t		wanted_at;		/* when the cursor was due */
+	int64_t		dry_at;			/* when it may have used up what it had;
+								 * INT64_MAX = it had nothing */
+	int64_t		decided_at;
+	int64_t		published_at;
+} IdgenGrantCourse;
+
 /* What a fence is decided from (DESIGN 8). */
 typedef struct IdgenFenceFacts
 {
@@ -130,9 +142,8 @@ extern int64_t idgen_grant_ordered_start(int64_t now, int64_t run_ahead,
 extern int64_t idgen_grant_due_at(int64_t granted_end, int64_t length,
 								  int64_t horizon, int64_t run_ahead);
 extern int64_t idgen_grant_length_needed(int64_t needed,
-										 const IdgenGrant *grant,
-										 int64_t decided_at,
-										 int64_t published_at);
+										 const IdgenGrantCourse *course,
+										 int64_t horizon);
 extern int64_t idgen_fence_floor(const IdgenFenceFacts *facts,
 								 int64_t tick_count);
 

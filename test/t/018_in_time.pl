@@ -37,6 +37,14 @@ foreach my $name ('shortest', 'shortest ahead')
 }
 is_deeply(\%told, { '' => 82 }, 'calls for the shortest of grants are served') or diag(explain(\%told));
 
+# They follow each other, too: who wants an ID of every tick waits for ticks, and hardly for grants.
+$super->query(q{SELECT idgen_stat_reset()});
+$result = $super->query(q{SELECT idgen_next_batch(1500, 'shortest ahead')});
+is(told($result), '', 'an ID of every tick for a while');
+$ledger->add('shortest ahead', $result);
+my ($waits) = @{ $super->query(q{SELECT grant_wait_ms < tick_wait_ms, grant_wait_ms, tick_wait_ms FROM idgen_stat_namespace WHERE namespace = 'shortest ahead'})->{rows} };
+is($waits->[0], 't', 'the call waited for ticks more than for grants') or diag("$waits->[1] ms for grants, $waits->[2] ms for ticks");
+
 # Where the horizon leaves no room for a longer one, there may be luck; if not, that is the cause.
 $super->query(q{SELECT idgen_create_namespace('no room', 41, 10, 12, grant_interval => '1 ms', horizon => '1 ms')});
 $super->query(q{SET idgen.wait_timeout = '300ms'});
@@ -156,6 +164,15 @@ $result = $waiting->wait;
 is(told($result), '', 'and waited for');
 $ledger->add('two', $result);
 $waiting->close;
+
+# --- A call that asked for more than there is is told so, though it ends without a grant at hand.
+
+$super->query(q{SELECT idgen_create_namespace('scarce', 41, 10, 0, grant_interval => '3 s', horizon => '3 s')});
+$super->query(q{SET idgen.wait_timeout = '3500ms'});
+kill 'STOP', worker_in($node, 'postgres') if !$super->query(q{SELECT idgen_next('scarce')})->{error};
+$result = $super->query(q{SELECT idgen_next_batch(100000, 'scarce')});
+is($result->{error}{C} // '', 'IG003', 'every ID there was has been taken') or diag(told($result));
+kill 'CONT', worker_in($node, 'postgres');
 
 $super->close;
 $node->stop;

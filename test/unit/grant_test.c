@@ -212,40 +212,108 @@ test_due_at(void)
 	}
 }
 
-/* Grants that are of no use, or nearly, when they are published. */
+/* How cursors come to grants, early and late; the horizon is 1000. */
+#define FIRST INT64_MAX
 static const struct
 {
 	const char *name;
 	int64_t		needed;
-	IdgenGrant	grant;
-	int64_t		decided_at;
-	int64_t		published_at;
+	IdgenGrantCourse course;	/* grant, length, wanted, dry, decided, published */
 	int64_t		length;
 }			length_cases[] = {
-	{"published at once", 0, {100, 101}, 100, 100, 0},
-	{"more is left than it took", 0, {100, 111}, 100, 105, 0},
-	{"as much is left as it took", 0, {100, 110}, 100, 105, 20},
-	{"one tick that is over", 0, {100, 101}, 100, 104, 2},
-	{"over for long", 0, {100, 200}, 100, 1100, 200},
-	{"over by a tick", 0, {100, 1100}, 100, 1100, 2000},
-	{"it begins later", 0, {400, 401}, 100, 200, 0},
-	{"it begins later, and is late", 0, {150, 160}, 100, 140, 20},
-	{"the clock went back", 0, {100, 101}, 100, 50, 0},
-	{"late, and longer ones were needed", 21, {100, 110}, 100, 105, 21},
-	{"late, and as long ones were needed", 20, {100, 110}, 100, 105, 20},
-	{"in time, after late ones", 4000, {100, 4100}, 100, 105, 2000},
-	{"in time, a remainder", 17, {100, 117}, 100, 105, 8},
-	{"in time, to the end", 1, {100, 111}, 100, 105, 0},
+	{"the first, published at once", 0, {{100, 101}, 1, 100, FIRST, 100, 100}, 0},
+	{"more is left than it took", 0, {{100, 111}, 11, 100, FIRST, 100, 105}, 0},
+	{"as much is left as it took", 0, {{100, 110}, 10, 100, FIRST, 100, 105}, 20},
+	{"one tick that is over", 0, {{100, 101}, 1, 100, FIRST, 100, 104}, 2},
+	{"over for long", 0, {{100, 200}, 100, 100, FIRST, 100, 1100}, 200},
+	{"twice as long is past the horizon", 0, {{100, 700}, 600, 100, FIRST, 100, 700}, 1000},
+	{"longer ones are needed already", 21, {{100, 110}, 10, 100, FIRST, 100, 105}, 21},
+	{"as long ones are needed already", 20, {{100, 110}, 10, 100, FIRST, 100, 105}, 20},
+	{"cut by the field's end, and late", 0, {{100, 103}, 40, 100, FIRST, 100, 103}, 80},
+	{"the clock went back", 0, {{100, 101}, 1, 100, FIRST, 100, 50}, 0},
+
+	{"the next, before the cursor is dry", 0, {{200, 300}, 100, 100, 200, 190, 195}, 0},
+	{"when it is", 0, {{200, 300}, 100, 100, 200, 190, 200}, 0},
+	{"a tick later", 0, {{200, 300}, 100, 100, 200, 190, 201}, 200},
+	{"dry for long", 0, {{900, 1000}, 100, 100, 200, 900, 901}, 200},
+	{"before it is dry, but little is left", 0, {{200, 210}, 10, 150, 200, 150, 190}, 20},
+
+	{"half would have been enough", 80, {{200, 280}, 80, 120, 200, 139, 140}, 70},
+	{"hardly", 80, {{200, 280}, 80, 120, 200, 139, 141}, 80},
+	{"the first, and half would have been enough", 80, {{100, 180}, 80, 100, FIRST, 100, 120}, 70},
+	{"hardly, the first", 80, {{100, 180}, 80, 100, FIRST, 100, 121}, 80},
+	{"a remainder", 17, {{100, 117}, 17, 100, FIRST, 100, 102}, 15},
+	{"by one at least", 7, {{100, 107}, 7, 100, FIRST, 100, 101}, 6},
+	{"to the end", 1, {{100, 101}, 1, 100, FIRST, 100, 100}, 0},
+	{"another has become shorter before", 60, {{200, 280}, 80, 120, 200, 139, 140}, 60},
+	{"as long as the horizon", 1000, {{600, 1000}, 1000, 100, 600, 340, 350}, 875},
+	{"which hardly sufficed", 1000, {{600, 1000}, 1000, 100, 600, 340, 351}, 1000},
 };
 
 static void
 test_length_needed(void)
 {
 	for (size_t i = 0; i < UNIT_COUNT(length_cases); i++)
-		if (!CHECK_EQ(idgen_grant_length_needed(length_cases[i].needed, &length_cases[i].grant,
-												length_cases[i].decided_at, length_cases[i].published_at),
+		if (!CHECK_EQ(idgen_grant_length_needed(length_cases[i].needed, &length_cases[i].course, 1000),
 					  length_cases[i].length))
 			printf("# in the case: %s\n", length_cases[i].name);
+}
+
+/*
+ * An authority that looks every "apart" ticks for cursors that are due, and whose
+ * commits take "way" ticks: how many of the ticks, in per cent, has the cursor a grant?
+ */
+static int64_t
+served_percent(int64_t usual, int64_t horizon, int64_t apart, int64_t way)
+{
+	const int64_t begin = 20000,
+				stop = 60000;
+	int64_t		needed = 0;
+	int64_t		granted_end = -1;
+	int64_t		served = 0;
+	int64_t		now = 0;
+
+	while (now < stop)
+	{
+		int64_t		length = needed > usual ? needed : usual;
+		IdgenGrantCourse course = {.length = length, .dry_at = INT64_MAX};
+		IdgenGrantFacts facts = {.now = now, .eligible = now, .high_water = granted_end < 0 ? 0 : granted_end,
+		.length = length, .horizon = horizon};
+		int64_t		retry_at;
+		int64_t		usable_from;
+
+		course.wanted_at = granted_end < 0 ? now : idgen_grant_due_at(granted_end, length, horizon, 0);
+		if (now < course.wanted_at ||
+			idgen_grant_decide(&facts, INT64_MAX, &course.grant, &retry_at) != IDGEN_GRANT_OK)
+		{
+			now++;
+			continue;
+		}
+		if (granted_end >= 0)
+			course.dry_at = granted_end;
+		course.decided_at = now;
+		course.published_at = now + way;
+		usable_from = course.grant.start > course.published_at ? course.grant.start : course.published_at;
+		if (usable_from < course.grant.end && course.grant.start >= begin)
+			served += course.grant.end - usable_from;
+		needed = idgen_grant_length_needed(needed, &course, horizon);
+		granted_end = course.grant.end;
+		now += way > apart ? way : apart;
+	}
+	return served * 100 / (stop - begin);
+}
+
+/* However short grants should be, and however long they take: few gaps, if the horizon has room. */
+static void
+test_length_suffices(void)
+{
+	static const int64_t ways[] = {0, 1, 4, 12, 50, 70};
+
+	for (int64_t usual = 1; usual <= 300; usual += usual < 12 ? 1 : 72)
+		for (size_t i = 0; i < UNIT_COUNT(ways); i++)
+			if (!CHECK(served_percent(usual, 300, 5, ways[i]) >= 90))
+				printf("# %lld %% with grants of %lld that take %lld\n",
+					   (long long) served_percent(usual, 300, 5, ways[i]), (long long) usual, (long long) ways[i]);
 }
 
 /* A fresh incarnation whose IDs must follow all before it. */
@@ -1037,7 +1105,8 @@ static const UnitTest tests[] = {
 	{"[160,200) is followed by [200,240)", test_worked_sequence},
 	{"ticks of 1 s and 60 s are never in two grants", test_long_ticks},
 	{"due: when a cursor is granted more, case by case", test_due_at},
-	{"length: a grant that is over when it is published, case by case", test_length_needed},
+	{"length: how long a grant has to be, case by case", test_length_needed},
+	{"length: grants become long enough to follow each other", test_length_suffices},
 	{"ordered: a single cursor begins after all before it", test_ordered_start},
 	{"ordered: the first tick past all in use, against stepping",
 	test_ordered_start_stepping},

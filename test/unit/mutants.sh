@@ -283,19 +283,35 @@ mutant 'a negative mark is accepted' grant.c \
 mutant 'due by half a horizon alone' grant.c \
 	's/min_tick(length, horizon \/ 2)/(horizon \/ 2 + 0 * length)/'
 mutant 'a grant that is late by its last tick is of use' grant.c \
-	's/if (grant->end - published_at > published_at - decided_at)/if (grant->end - published_at >= published_at - decided_at)/'
+	's/if (left <= course->published_at - course->decided_at ||/if (left < course->published_at - course->decided_at ||/'
 mutant 'a grant is of use until it is over' grant.c \
-	's/if (grant->end - published_at > published_at - decided_at)/if (grant->end - published_at > 0 * decided_at)/'
-mutant 'longer grants are needed for ever' grant.c \
-	's/return needed \/ 2;/return needed;/'
-mutant 'longer grants stay a little longer for ever' grant.c \
-	's/return needed \/ 2;/return (needed + 1) \/ 2;/'
+	's/if (left <= course->published_at - course->decided_at ||/if (left <= 0 ||/'
+mutant 'a grant may come a tick late' grant.c \
+	's/course->published_at > course->dry_at)/course->published_at > course->dry_at + (course->dry_at < INT64_MAX))/'
+mutant 'a cursor that is just dry had to wait' grant.c \
+	's/course->published_at > course->dry_at)/course->published_at >= course->dry_at)/'
+mutant 'a gap needs no longer grants' grant.c \
+	's/course->published_at > course->dry_at)/course->published_at < 0 * course->dry_at)/'
 mutant 'a late grant forgets what was needed before' grant.c \
-	's/return max_tick(needed, 2 \* (grant->end - grant->start));/return 2 * (grant->end - grant->start);/'
+	's/return max_tick(needed, min_tick(2 \* course->length, horizon));/return min_tick(2 * course->length, horizon);/'
 mutant 'a late grant is followed by one as long' grant.c \
-	's/return max_tick(needed, 2 \* (grant->end - grant->start));/return max_tick(needed, grant->end - grant->start);/'
-mutant 'a late grant is measured from its decision' grant.c \
-	's/return max_tick(needed, 2 \* (grant->end - grant->start));/return max_tick(needed, 2 * (grant->end - decided_at));/'
+	's/return max_tick(needed, min_tick(2 \* course->length, horizon));/return max_tick(needed, min_tick(course->length, horizon));/'
+mutant 'grants are needed longer than the horizon' grant.c \
+	's/return max_tick(needed, min_tick(2 \* course->length, horizon));/return max_tick(needed, min_tick(2 * course->length, 2 * horizon));/'
+mutant 'longer grants are needed for ever' grant.c \
+	's/if (course->published_at - course->wanted_at <= enough)/if (course->published_at - course->wanted_at < 0 * enough)/'
+mutant 'grants become shorter whatever they take' grant.c \
+	's/if (course->published_at - course->wanted_at <= enough)/if (course->published_at - course->wanted_at <= 0 * enough + INT64_MAX)/'
+mutant 'just enough is not' grant.c \
+	's/if (course->published_at - course->wanted_at <= enough)/if (course->published_at - course->wanted_at < enough)/'
+mutant 'time counts from the decision' grant.c \
+	's/if (course->published_at - course->wanted_at <= enough)/if (course->published_at - course->decided_at <= enough)/'
+mutant 'half a length is time to wait in' grant.c \
+	's/enough = course->length \/ 4;/enough = course->length \/ 2;/'
+mutant 'of several cursors the slowest decides' grant.c \
+	's/return min_tick(needed, course->length - max_tick(course->length \/ 8, 1));/return course->length - max_tick(course->length \/ 8, 1);/'
+mutant 'short grants stay a little longer' grant.c \
+	's/return min_tick(needed, course->length - max_tick(course->length \/ 8, 1));/return min_tick(needed, course->length - course->length \/ 8);/'
 mutant 'due by the length alone' grant.c \
 	's/min_tick(length, horizon \/ 2)/length/'
 mutant 'due by the later of length and half a horizon' grant.c \
