@@ -443,6 +443,7 @@ CREATE VIEW @extschema@.idgen_stat_namespace AS
 SELECT n.name AS namespace,
     CASE WHEN n.retired THEN 'retired' WHEN NOT n.issuing THEN 'decoding'
         WHEN a.namespace IS NULL OR c.copied THEN 'copied'
+        WHEN t.now_tick >> n.timestamp_bits > 0 THEN 'exhausted'
         WHEN f.floor > t.now_tick THEN 'fenced' ELSE 'issuing' END AS state,
     n.durability, n.promotion, n.restricted, n.owner,
     coalesce(c.ids, 0) AS ids, coalesce(c.batches, 0) AS batches,

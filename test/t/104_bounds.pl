@@ -108,6 +108,7 @@ ok(wait_until(
 is($state, 'IG006', 'comes the end');
 is($outside, 0, "no grant of $chain ends past the field");
 is($held->{end_ms_exclusive}, $field, 'the last one ends with it');
+ok($super->poll(q{SELECT string_agg(namespace, ' ') FROM idgen_stat_namespace WHERE state = 'exhausted'}, 'ending', 30), 'and the view says so of this one');
 
 # --- A namespace with one worker: the server keeps it.
 
