@@ -562,3 +562,20 @@ idgen_pool_dropped_until(Oid database, const char *namespace_name,
 	idgen_unlock_directory();
 	return until_ms;
 }
+
+/*
+ * The latest Unix ms, limit_ms at most, until which anything was issued that has
+ * been dropped, of whatever database and name; 0 if there is none.
+ */
+int64
+idgen_pool_dropped_anywhere(int64 limit_ms)
+{
+	int64		until_ms = 0;
+
+	idgen_lock_directory(LW_SHARED);
+	for (int i = 0; i < IDGEN_ENDED_MAX; i++)
+		if (idgen_shared->ended[i].dropped_until_ms <= limit_ms)
+			until_ms = Max(until_ms, idgen_shared->ended[i].dropped_until_ms);
+	idgen_unlock_directory();
+	return until_ms;
+}

@@ -71,5 +71,6 @@ extern void idgen_pool_kill_at_commit(Oid database, const char *namespace_name,
 									  IdgenKill why);
 extern int64 idgen_pool_dropped_until(Oid database, const char *namespace_name,
 									  int64 limit_ms);
+extern int64 idgen_pool_dropped_anywhere(int64 limit_ms);
 
 #endif							/* IDGEN_POOL_H */

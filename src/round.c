@@ -206,30 +206,50 @@ bring_marks(IdgenJob *job)
 	return false;
 }
 
+/* The first tick that begins at a Unix ms or later; 0 for 0. */
+static int64
+tick_from(const IdgenLayout *layout, int64 unix_ms)
+{
+	if (unix_ms == 0)
+		return 0;
+	return Min(idgen_layout_tick_at(layout, unix_ms - 1) + 1,
+			   idgen_layout_tick_count(layout));
+}
+
 /*
- * A namespace not granted from yet begins after what was issued from one of the
- * same name before the extension was dropped: its floor is raised, before the
- * first grant and in the same transaction.
+ * The tick at which a namespace not granted from yet begins: after what was issued
+ * from anything that was dropped.  From one of the same name, however long that
+ * takes; from another one, if it takes no longer than max_clock_error, as it does
+ * unless that ran far ahead of the clock or this one has long ticks.
+ */
+static int64
+begins_at(const IdgenRound *round, const IdgenLayout *layout, const char *name)
+{
+	int64		near_ms = round->clock.latest_ms + idgen_max_clock_error_ms;
+	int64		same_ms = idgen_pool_dropped_until(MyDatabaseId, name,
+												   near_ms + IDGEN_HORIZON_MS_MAX);
+	int64		any = tick_from(layout, idgen_pool_dropped_anywhere(near_ms));
+
+	if (any > idgen_layout_tick_at(layout, near_ms))
+		any = 0;
+	return Max(tick_from(layout, same_ms), any);
+}
+
+/*
+ * Raise the floor of a namespace not granted from yet to where it begins, before
+ * the first grant and in the same transaction.
  */
 static bool
 begin_after_dropped(const IdgenRound *round, IdgenJob *job, const IdgenNamespace *ns)
 {
-	int64		until_ms;
-	int64		until;
+	int64		begin;
 
 	if (job->marks->count > 0)
 		return true;
-	until_ms = idgen_pool_dropped_until(MyDatabaseId, job->name,
-										round->clock.latest_ms +
-										IDGEN_HORIZON_MS_MAX +
-										idgen_max_clock_error_ms);
-	if (until_ms == 0)
+	begin = begins_at(round, &ns->row.layout, job->name);
+	if (begin <= job->marks->floor)
 		return true;
-	until = idgen_layout_tick_at(&ns->row.layout, until_ms - 1) + 1;
-	until = Min(until, idgen_layout_tick_count(&ns->row.layout));
-	if (until <= job->marks->floor)
-		return true;
-	idgen_namespace_rows_raise_floor(job->name, until);
+	idgen_namespace_rows_raise_floor(job->name, begin);
 	idgen_namespace_rows_reset_sums(job->name);
 	job->marks->loaded = false;
 	return bring_marks(job);

@@ -224,11 +224,11 @@ typedef struct IdgenDatabase
 
 /*
  * Until when cursors that have ended issued from a namespace.  Where the
- * extension was dropped, a namespace of the same name never granted from yet
- * does not begin before that: so one that is dropped and created again repeats
- * nothing, even if the clock goes back in between, and delays no other one.
- * What was dropped with its database counts for every database, since a new one
- * takes the place of the old under another OID.
+ * extension was dropped, a namespace never granted from yet does not begin
+ * before that, as far as begins_at() in round.c says: so one that is dropped and
+ * created again repeats nothing, even if the clock goes back in between.
+ * What was dropped with its database counts under its name for every database,
+ * since a new one takes the place of the old under another OID.
  */
 typedef struct IdgenEnded
 {

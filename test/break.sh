@@ -135,6 +135,13 @@ fi
 if rule begin-after-dropped boundaries:dropped 'none twice'; then
 	take src/round.c 'if (!bring_marks(job) || !begin_after_dropped(round, job, ns))' 'if (!bring_marks(job))'
 fi
+if rule begin-after-any-dropped 010_databases 'begins after it'; then
+	take src/round.c 'if (any > idgen_layout_tick_at(layout, near_ms))' 'if (true)'
+fi
+if rule dropped-far-ahead 010_databases 'ran far ahead'; then
+	take src/round.c 'if (any > idgen_layout_tick_at(layout, near_ms))' 'if (false)'
+	take src/round.c 'idgen_pool_dropped_anywhere(near_ms)' 'idgen_pool_dropped_anywhere(PG_INT64_MAX)'
+fi
 
 # --- S5: whose cursor
 

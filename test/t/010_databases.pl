@@ -112,6 +112,30 @@ foreach my $format ('three', 'two')
 	$session->close;
 	settle_database('two');
 }
+# Anything new begins after anything that was dropped, under whatever name and wherever: a column is
+# filled from another namespace of the format. But what would have to wait for long does not.
+create_database($node, 'three');
+my $plain = q{SELECT idgen_create_namespace('%s', worker_bits => 0, sequence_bits => 0, run_ahead => '%s')};
+my %fresh = map { $_ => Idgen::Session->new($node, dbname => $_, options => '-c idgen.wait_timeout=20s') } ('two', 'three');
+$fresh{two}->query(sprintf $plain, 'near', '4 s');
+my $near = $fresh{two}->query(q{SELECT idgen_next_batch(3900, 'near')});
+$ledger->add('near or after', $near);
+is($fresh{two}->sqlstate('DROP EXTENSION idgen CASCADE; CREATE EXTENSION idgen'), '', 'the extension is dropped');
+$fresh{$_}->query(sprintf $plain, 'after', '0') foreach ('two', 'three');
+$fresh{$_}->send(q{SELECT idgen_next('after')}) foreach ('two', 'three');
+foreach my $database ('two', 'three')
+{
+	my $result = $fresh{$database}->wait;
+	cmp_ok($result->{rows}[0][0] // 0, '>', $near->{rows}[-1][0], "a namespace of another name, in database $database, begins after it")
+	  or diag(explain($result->{error}));
+	$ledger->add('near or after', $result) if $database eq 'two';
+	$fresh{$database}->query(sprintf $plain, 'far', '10 min') if $database eq 'three';
+}
+$ledger->add('far', $fresh{three}->query(q{SELECT idgen_next_batch(30000, 'far')}));
+$fresh{three}->query(q{DROP EXTENSION idgen CASCADE; CREATE EXTENSION idgen});
+$fresh{three}->query(q{SELECT idgen_create_namespace('hours', 32, 10, 12, tick_ms => 3600000, grant_interval => '1 h', horizon => '1 h')});
+is($fresh{three}->sqlstate(qq{SELECT idgen_next('$_')}), '', "$_ does not wait for what ran far ahead, or for its next tick") foreach ('default', 'hours');
+$_->close foreach values %fresh;
 ok($loads[0]->wait_for(200), 'the other database goes on');
 $stats = $loads[0]->stop;
 is_deeply($stats->{errors}, {}, 'without errors') or diag(explain($stats));
