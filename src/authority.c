@@ -80,7 +80,7 @@ typedef struct IdgenActivity
 	uint64		issued_count;
 	int64		changed_at_us;	/* monotonic */
 	int64		due_at_ms;		/* wall clock; 0 = not known */
-	int64		slack_ms;		/* so much earlier it comes along with others */
+	int64		along_at_ms;	/* from when it comes along with others */
 	int64		pause_until_us; /* monotonic: not looked at before */
 } IdgenActivity;
 
@@ -116,7 +116,7 @@ note_activity(const IdgenRound *round)
 			activity->issued_count == survey->issued_count)
 			continue;
 		if (activity->tenure != survey->tenure)
-			activity->due_at_ms = 0;
+			activity->due_at_ms = activity->along_at_ms = 0;
 		activity->tenure = survey->tenure;
 		if (survey->readable)
 			activity->issued_count = survey->issued_count;
@@ -204,8 +204,7 @@ due_by_memory(const IdgenCursorSurvey *survey, bool along)
 	const IdgenActivity *activity = &activities[survey->slot];
 
 	return idgen_clock_monotonic_us() >= activity->pause_until_us &&
-		idgen_clock_wall_ms() >=
-		activity->due_at_ms - (along ? activity->slack_ms : 0);
+		idgen_clock_wall_ms() >= (along ? activity->along_at_ms : activity->due_at_ms);
 }
 
 /* Turn requests and due cursors into jobs; what is not due costs nothing. */
@@ -318,7 +317,10 @@ note_cursor_due(const IdgenJob *job, const IdgenCursorSurvey *survey)
 {
 	IdgenActivity *activity = &activities[survey->slot];
 	const IdgenNamespace *ns = job->ns;
+	int64		length;
+	int64		horizon;
 	int64		due_at;
+	int64		along_at;
 
 	/* what fails for all, or waits for standbys, is not asked for all the time */
 	if (ns == NULL || idgen_publication_has_slot(survey->slot, survey->tenure))
@@ -334,11 +336,14 @@ note_cursor_due(const IdgenJob *job, const IdgenCursorSurvey *survey)
 		activity->issued_count = survey->issued_count;
 		activity->changed_at_us = idgen_clock_monotonic_us();
 	}
-	due_at = idgen_grant_due_at(survey->granted_end, idgen_round_cursor_length(job),
-								idgen_round_horizon(ns), ns->run_ahead);
+	length = idgen_round_cursor_length(job);
+	horizon = idgen_round_horizon(ns);
+	due_at = idgen_grant_due_at(survey->granted_end, length, horizon, ns->run_ahead);
+	along_at = idgen_grant_due_along(survey->granted_end, length, horizon, ns->run_ahead);
 	(void) idgen_layout_unix_ms(&ns->row.layout, Max(due_at, 0),
 								&activity->due_at_ms);
-	activity->slack_ms = ns->row.grant_interval_ms / 4;
+	(void) idgen_layout_unix_ms(&ns->row.layout, Max(along_at, 0),
+								&activity->along_at_ms);
 	activity->pause_until_us = 0;
 }
 

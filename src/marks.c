@@ -154,38 +154,18 @@ idgen_marks_reserved(const IdgenMarks *marks, int64 now, size_t *count)
 	return workers;
 }
 
-static bool
-contains(const int64 *numbers, size_t count, int64 number)
+/* Where the workers are reserved to; palloc'd, as many as there are marks. */
+IdgenWorkerMark *
+idgen_marks_list(const IdgenMarks *marks)
 {
-	for (size_t i = 0; i < count; i++)
-		if (numbers[i] == number)
-			return true;
-	return false;
-}
-
-/*
- * Of the workers of a range that were used before and are not excluded, the
- * one whose reservation ends first.  False if there is none.
- */
-bool
-idgen_marks_earliest(const IdgenMarks *marks, const IdgenWorkerRange *range,
-					 const int64 *excluded, size_t excluded_count, int32 *worker)
-{
-	const IdgenMark *earliest = NULL;
+	IdgenWorkerMark *list = palloc((marks->count + 1) * sizeof(IdgenWorkerMark));
 
 	for (int i = 0; i < marks->count; i++)
 	{
-		const IdgenMark *mark = &marks->marks[i];
-
-		if (!idgen_worker_in_range(range, mark->worker) ||
-			contains(excluded, excluded_count, mark->worker))
-			continue;
-		if (earliest == NULL || mark->high_water < earliest->high_water)
-			earliest = mark;
+		list[i].worker = marks->marks[i].worker;
+		list[i].high_water = marks->marks[i].high_water;
 	}
-	if (earliest != NULL)
-		*worker = earliest->worker;
-	return earliest != NULL;
+	return list;
 }
 
 /*

@@ -54,10 +54,7 @@ extern IdgenMark *idgen_marks_find(IdgenMarks *marks, int32 worker);
 extern IdgenMark *idgen_marks_add(IdgenMarks *marks, const IdgenMark *mark);
 extern int64 *idgen_marks_reserved(const IdgenMarks *marks, int64 now,
 								   size_t *count);
-extern bool idgen_marks_earliest(const IdgenMarks *marks,
-								 const IdgenWorkerRange *range,
-								 const int64 *excluded, size_t excluded_count,
-								 int32 *worker);
+extern IdgenWorkerMark *idgen_marks_list(const IdgenMarks *marks);
 extern void idgen_marks_count_external(const IdgenMarks *marks,
 									   const IdgenWorkerRange *range,
 									   int64 now, const char *role,

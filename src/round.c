@@ -441,10 +441,11 @@ choose_worker(const IdgenRound *round, const IdgenJob *job, int32 *worker)
 	if (chosen < 0)
 	{
 		count = add_held(round, job, busy, 0);
-		return idgen_marks_earliest(job->marks, &range, busy, count, worker);
+		chosen = idgen_worker_earliest(&range, idgen_marks_list(job->marks),
+									   job->marks->count, busy, count);
 	}
 	*worker = (int32) chosen;
-	return true;
+	return chosen >= 0;
 }
 
 /*
@@ -470,13 +471,11 @@ set_beyond_horizon(IdgenFailure *failure, const IdgenRound *round,
 static bool
 cursor_due(const IdgenJob *job, const IdgenCursorSurvey *survey)
 {
-	int64		length = idgen_round_cursor_length(job);
-
-	/* those due within the next quarter of an interval come along */
 	return survey->readable &&
-		job->now + length / 4 >= idgen_grant_due_at(survey->granted_end, length,
-													idgen_round_horizon(job->ns),
-													job->ns->run_ahead);
+		job->now >= idgen_grant_due_along(survey->granted_end,
+										  idgen_round_cursor_length(job),
+										  idgen_round_horizon(job->ns),
+										  job->ns->run_ahead);
 }
 
 /* How a grant comes to a cursor that is told of here; NULL is a fresh one. */

@@ -84,6 +84,17 @@ idgen_grant_due_at(int64_t granted_end, int64_t length, int64_t horizon,
 }
 
 /*
+ * The tick from which it is granted more if that costs no commit of its own: with
+ * others, or because somebody asks.  A quarter of a length before it is due.
+ */
+int64_t
+idgen_grant_due_along(int64_t granted_end, int64_t length, int64_t horizon,
+					  int64_t run_ahead)
+{
+	return idgen_grant_due_at(granted_end, length, horizon, run_ahead) - length / 4;
+}
+
+/*
  * The least length of a cursor's next grant, where that of this one was "needed".
  * A grant came late if less was left of it when it was published than its way there
  * took, or if the cursor was dry by then: the next one is twice as long.  If half of
@@ -216,6 +227,55 @@ idgen_worker_choose(const IdgenWorkerRange *range, const int64_t *busy,
 		rank++;
 	}
 	return first + rank * range->modulus;
+}
+
+/* Is a number among ascending ones? */
+static bool
+contains(const int64_t *numbers, size_t count, int64_t number)
+{
+	size_t		first = 0;
+
+	while (count > 0)
+	{
+		size_t		half = count / 2;
+
+		if (numbers[first + half] == number)
+			return true;
+		if (numbers[first + half] < number)
+		{
+			first += half + 1;
+			count -= half + 1;
+		}
+		else
+			count = half;
+	}
+	return false;
+}
+
+/*
+ * Where no worker is free: of those of a range that were used before and are not
+ * held, the one whose reservation ends first, the lowest of several; -1 if there is
+ * none.  "held" is ascending.
+ */
+int64_t
+idgen_worker_earliest(const IdgenWorkerRange *range,
+					  const IdgenWorkerMark *marks, size_t mark_count,
+					  const int64_t *held, size_t held_count)
+{
+	const IdgenWorkerMark *earliest = NULL;
+
+	for (size_t i = 0; i < mark_count; i++)
+	{
+		const IdgenWorkerMark *mark = &marks[i];
+
+		if (!idgen_worker_in_range(range, mark->worker) ||
+			contains(held, held_count, mark->worker))
+			continue;
+		if (earliest == NULL || mark->high_water < earliest->high_water ||
+			(mark->high_water == earliest->high_water && mark->worker < earliest->worker))
+			earliest = mark;
+	}
+	return earliest == NULL ? -1 : earliest->worker;
 }
 
 /* An inode and, where both readings have one, a birth time. */

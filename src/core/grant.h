@@ -77,6 +77,13 @@ typedef struct IdgenWorkerRange
 	int64_t		remainder;
 } IdgenWorkerRange;
 
+/* Up to where a worker is reserved. */
+typedef struct IdgenWorkerMark
+{
+	int64_t		worker;
+	int64_t		high_water;
+} IdgenWorkerMark;
+
 /*
  * Where an authority lives.  Birth times are nanoseconds, or 0 where the
  * filesystem has none; then the inode alone is compared.
@@ -141,6 +148,8 @@ extern int64_t idgen_grant_ordered_start(int64_t now, int64_t run_ahead,
 										 int64_t highest_mark);
 extern int64_t idgen_grant_due_at(int64_t granted_end, int64_t length,
 								  int64_t horizon, int64_t run_ahead);
+extern int64_t idgen_grant_due_along(int64_t granted_end, int64_t length,
+									 int64_t horizon, int64_t run_ahead);
 extern int64_t idgen_grant_length_needed(int64_t needed,
 										 const IdgenGrantCourse *course,
 										 int64_t horizon);
@@ -150,6 +159,10 @@ extern int64_t idgen_fence_floor(const IdgenFenceFacts *facts,
 extern bool idgen_worker_in_range(const IdgenWorkerRange *range,
 								  int64_t worker);
 extern int64_t idgen_worker_range_size(const IdgenWorkerRange *range);
+extern int64_t idgen_worker_earliest(const IdgenWorkerRange *range,
+									 const IdgenWorkerMark *marks,
+									 size_t mark_count,
+									 const int64_t *held, size_t held_count);
 extern int64_t idgen_worker_choose(const IdgenWorkerRange *range,
 								   const int64_t *busy, size_t busy_count,
 								   uint64_t random);

@@ -418,23 +418,16 @@ earliest_worker(const Round *round, const IdgenWorkerRange *range)
 {
 	int64_t		held[2 * WORKERS_MAX];
 	size_t		held_count = add_held(round, held, 0);
-	int32_t		earliest = -1;
+	IdgenWorkerMark marks[WORKERS_MAX];
+	size_t		count = 0;
 
-	for (int64_t worker = range->first; worker <= range->last; worker++)
-	{
-		const MarkRow *mark = &round->tables->marks[worker];
-		bool		is_held = false;
-
-		for (size_t i = 0; i < held_count; i++)
-			is_held |= held[i] == worker;
-		if (!mark->is_used || is_held ||
-			worker % range->modulus != range->remainder)
-			continue;
-		if (earliest < 0 ||
-			mark->high_water < round->tables->marks[earliest].high_water)
-			earliest = (int32_t) worker;
-	}
-	return earliest;
+	for (int64_t worker = 0; worker < round->tables->worker_count; worker++)
+		if (round->tables->marks[worker].is_used)
+			marks[count++] = (IdgenWorkerMark) {
+				.worker = worker,
+				.high_water = round->tables->marks[worker].high_water
+			};
+	return (int32_t) idgen_worker_earliest(range, marks, count, held, held_count);
 }
 
 static int32_t
@@ -474,9 +467,9 @@ is_due(const Round *round, const Slot *slot)
 	const Config *config = &round->world->config;
 
 	return slot->locked_by < 0 &&
-		round->now + config->length / 4 >=
-		idgen_grant_due_at(idgen_cursor_granted_end(&slot->cursor), config->length,
-						   config->horizon, config->run_ahead);
+		round->now >=
+		idgen_grant_due_along(idgen_cursor_granted_end(&slot->cursor), config->length,
+							  config->horizon, config->run_ahead);
 }
 
 static void

@@ -206,6 +206,8 @@ test_due_at(void)
 	{
 		const DueCase *c = &due_cases[i];
 
+		CHECK_EQ(idgen_grant_due_along(c->granted_end, c->length, c->horizon, c->run_ahead),
+				 c->due_at - c->length / 4);
 		if (!CHECK_EQ(idgen_grant_due_at(c->granted_end, c->length, c->horizon,
 										 c->run_ahead), c->due_at))
 			printf("# in the case: %s\n", c->name);
@@ -790,6 +792,40 @@ test_choose_edges(void)
 	CHECK_EQ(idgen_worker_choose(&empty_half, NULL, 0, 5), -1);
 }
 
+/* All sets of held workers, against looking at one after the other. */
+static void
+test_earliest(void)
+{
+	static const IdgenWorkerMark marks[] = {{7, 40}, {1, 30}, {0, 20}, {4, 30}, {5, 25}, {2, 90}, {9, 1}};
+	static const IdgenWorkerRange ranges[] = {{0, 7, 1, 0}, {1, 5, 1, 0}, {0, 7, 2, 0}, {0, 7, 2, 1}, {3, 3, 1, 0}};
+
+	for (size_t r = 0; r < UNIT_COUNT(ranges); r++)
+		for (unsigned mask = 0; mask < 1024 && !unit_failed(); mask++)
+		{
+			int64_t		held[10];
+			size_t		held_count = 0;
+			int64_t		best = -1,
+						best_end = INT64_MAX;
+
+			for (int64_t worker = 0; worker < 10; worker++)
+			{
+				bool		is_held = mask >> worker & 1;
+
+				if (is_held)
+					held[held_count++] = worker;
+				for (size_t i = 0; i < UNIT_COUNT(marks); i++)
+					if (marks[i].worker == worker && !is_held && marks[i].high_water < best_end &&
+						idgen_worker_in_range(&ranges[r], worker))
+					{
+						best = worker;
+						best_end = marks[i].high_water;
+					}
+			}
+			CHECK_EQ(idgen_worker_earliest(&ranges[r], marks, UNIT_COUNT(marks), held, held_count), best);
+		}
+	CHECK_EQ(idgen_worker_earliest(&ranges[0], NULL, 0, NULL, 0), -1);
+}
+
 static const IdgenIdentity recorded = {
 	.system_identifier = UINT64_C(0xf123456789abcdef),
 	.database = 16384,
@@ -1105,6 +1141,7 @@ static const UnitTest tests[] = {
 	{"[160,200) is followed by [200,240)", test_worked_sequence},
 	{"ticks of 1 s and 60 s are never in two grants", test_long_ticks},
 	{"due: when a cursor is granted more, case by case", test_due_at},
+	{"workers: the one that is free first", test_earliest},
 	{"length: how long a grant has to be, case by case", test_length_needed},
 	{"length: grants become long enough to follow each other", test_length_suffices},
 	{"ordered: a single cursor begins after all before it", test_ordered_start},

@@ -318,6 +318,20 @@ mutant 'due by the later of length and half a horizon' grant.c \
 	's/min_tick(length, horizon \/ 2)/max_tick(length, horizon \/ 2)/'
 mutant 'half a horizon is rounded up' grant.c \
 	's/min_tick(length, horizon \/ 2)/min_tick(length, (horizon + 1) \/ 2)/'
+mutant 'along by half a length' grant.c \
+	's/run_ahead) - length \/ 4;/run_ahead) - length \/ 2;/'
+mutant 'along when it is due' grant.c \
+	's/run_ahead) - length \/ 4;/run_ahead) - 0 * length;/'
+mutant 'the worker reserved last is taken' grant.c \
+	's/earliest == NULL || mark->high_water < earliest->high_water ||/earliest == NULL || mark->high_water > earliest->high_water ||/'
+mutant 'of two the first in the list is taken' grant.c \
+	's/(mark->high_water == earliest->high_water \&\& mark->worker < earliest->worker))/(mark->high_water == earliest->high_water \&\& mark->worker < 0))/'
+mutant 'a worker that is held is taken' grant.c \
+	's/contains(held, held_count, mark->worker))/contains(held, 0 * held_count, mark->worker))/'
+mutant 'the last one held is not found' grant.c \
+	's/contains(held, held_count, mark->worker))/contains(held, held_count - (held_count > 0), mark->worker))/'
+mutant 'a worker of another range is taken' grant.c \
+	's/if (!idgen_worker_in_range(range, mark->worker) ||/if (!idgen_worker_in_range(range, range->first) ||/'
 mutant 'due without the run-ahead' grant.c \
 	's/min_tick(step + run_ahead,$/min_tick(step + 0 * run_ahead,/'
 mutant 'due by the run-ahead alone' grant.c \
