@@ -796,7 +796,7 @@ test_choose_edges(void)
 static void
 test_earliest(void)
 {
-	static const IdgenWorkerMark marks[] = {{7, 40}, {1, 30}, {0, 20}, {4, 30}, {5, 25}, {2, 90}, {9, 1}};
+	static const IdgenWorkerMark marks[] = {{7, 40}, {4, 30}, {0, 20}, {1, 30}, {5, 25}, {2, 90}, {9, 1}};
 	static const IdgenWorkerRange ranges[] = {{0, 7, 1, 0}, {1, 5, 1, 0}, {0, 7, 2, 0}, {0, 7, 2, 1}, {3, 3, 1, 0}};
 
 	for (size_t r = 0; r < UNIT_COUNT(ranges); r++)
