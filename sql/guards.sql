@@ -145,15 +145,20 @@ BEGIN
     COMMIT;
     EXECUTE damage;
     COMMIT;
-    refused := pg_temp.outcome(format('SELECT idgen_next(%L)', name));
-    COMMIT;
+    -- The cause is told when the call's time is over. If nobody has got to it by then, it asks again.
+    PERFORM set_config('idgen.wait_timeout', '200 ms', false);
+    FOR try IN 1 .. 100 LOOP
+        refused := pg_temp.outcome(format('SELECT idgen_next(%L)', name));
+        COMMIT;
+        EXIT WHEN refused NOT LIKE 'IG002%';
+    END LOOP;
+    PERFORM set_config('idgen.wait_timeout', '20 s', false);
     EXECUTE repair;
     COMMIT;
     after := pg_temp.outcome(format('SELECT idgen_next(%L)', name));
     RAISE NOTICE E'%\n  damaged:  %\n  repaired: %', damage, CASE WHEN brief THEN format('%s, names the table: %s', left(refused, 5), refused LIKE '%"idgen_worker"%') ELSE replace(refused, name, '<name>') END, replace(after, name, '<name>');
 END
 $$;
-SET idgen.wait_timeout = '200 ms';
 SET client_min_messages = notice;
 SELECT idgen_next('guards') > 0 AS worker_is_awake;
 

@@ -133,9 +133,8 @@ sub commit_unheard
 	my $watch = Idgen::Session->new($server);
 	my $asking = Idgen::Session->new($server);
 	my $id = Generator::request_id();
-	my $worker = worker_in($server, 'postgres');
+	my $worker = stop_worker($server, 'postgres');
 
-	kill 'STOP', $worker;
 	$asking->send(Generator::acquire_sql($held, request_id => $id, length => "'3 s'"));
 	$watch->poll('SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $asking->pid, 'Extension', 30) or die 'the session does not wait';
 	kill 'STOP', $asking->pid;

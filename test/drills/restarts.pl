@@ -22,7 +22,7 @@ srand($seed);
 my $horizon_s = 4;
 my $node = idgen_node('restarts', conf => "synchronous_commit = off\nwal_writer_delay = '10s'\nidgen.wait_timeout = '100ms'");
 $node->safe_psql('postgres', qq{SELECT idgen_create_namespace('one', first_worker => 5, last_worker => 5, sequence_bits => 2,
-	grant_interval => '1 s', horizon => '$horizon_s s', run_ahead => '1 s')});
+	grant_interval => '2 s', horizon => '$horizon_s s', run_ahead => '1 s')});
 # Only what is granted from here on can be lost.
 $node->safe_psql('postgres', 'CHECKPOINT');
 my $ledger = Idgen::Ledger->new;
@@ -39,7 +39,7 @@ sub call
 	$ledger->add('one', $result);
 	return '' if $state eq '';
 	# Until the worker of the database has started there is nobody who could know.
-	return $state if $state =~ /^IG00[25]$/ && $detail =~ /did not answer/;
+	return $state if $state =~ /^IG00[25]$/ && $detail =~ /did not answer|is being started/;
 	$waiting++;
 	my ($seconds) = $detail =~ / (\d+\.\d{3}) seconds/;
 	push @vague, "$state: $result->{error}{M} ($detail)" if $state !~ /^IG00[13]$/ || !defined $seconds;

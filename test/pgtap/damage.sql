@@ -1,6 +1,23 @@
 -- Marks that were changed behind the guards' back: noticed at the next grant, IG005 until a fence.
 SELECT plan(25);
-SET idgen.wait_timeout = '300 ms';
+SET idgen.wait_timeout = '20 s';
+-- The code a call ends with. The cause is told when its time is over; if nobody has got to it by then, it asks again.
+CREATE FUNCTION code_of(statement text) RETURNS text LANGUAGE plpgsql SET idgen.wait_timeout = '300 ms' AS $$
+DECLARE
+    state text;
+BEGIN
+    FOR try IN 1 .. 100 LOOP
+        state := '00000';
+        BEGIN
+            EXECUTE statement;
+        EXCEPTION WHEN OTHERS THEN
+            state := SQLSTATE;
+        END;
+        EXIT WHEN state <> 'IG002';
+    END LOOP;
+    RETURN state;
+END
+$$;
 -- nothing granted ahead for longer than a tenth of a second
 CREATE FUNCTION fresh(name text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
@@ -22,10 +39,10 @@ UPDATE idgen_worker SET high_water = high_water - 1 WHERE namespace = 'lowered';
 ALTER TABLE idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row;
 ALTER TABLE idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_truncate;
 SELECT pg_sleep(0.2);
-SELECT throws_ok($$SELECT idgen_next('lost')$$, 'IG005', NULL, 'a row deleted: noticed');
-SELECT throws_ok($$SELECT idgen_next('lowered')$$, 'IG005', NULL, 'a mark lowered: noticed');
-SELECT throws_ok($$SELECT idgen_next('lost')$$, 'IG005', NULL, 'for good');
-SELECT throws_ok($$SELECT idgen_next('lowered')$$, 'IG005', NULL, 'for good, too');
+SELECT is(code_of($$SELECT idgen_next('lost')$$), 'IG005', 'a row deleted: noticed');
+SELECT is(code_of($$SELECT idgen_next('lowered')$$), 'IG005', 'a mark lowered: noticed');
+SELECT is(code_of($$SELECT idgen_next('lost')$$), 'IG005', 'for good');
+SELECT is(code_of($$SELECT idgen_next('lowered')$$), 'IG005', 'for good, too');
 SELECT ok(idgen_next('counted') > 0, 'others go on');
 SELECT ok(idgen_next() > 0, 'the default too');
 -- put back, it adds up again
@@ -41,7 +58,7 @@ CREATE FUNCTION less(namespace text, name text, number numeric) RETURNS numeric 
     $$SELECT CASE namespace WHEN name THEN 0 ELSE number END$$;
 ALTER TABLE idgen_authority ALTER COLUMN mark_sum TYPE numeric USING less(namespace, 'summed', mark_sum);
 SELECT pg_sleep(0.2);
-SELECT throws_ok($$SELECT idgen_next('summed')$$, 'IG005', NULL, 'sums rewritten: noticed');
+SELECT is(code_of($$SELECT idgen_next('summed')$$), 'IG005', 'sums rewritten: noticed');
 SELECT ok(idgen_next('counted') > 0, 'others go on');
 SELECT throws_ok($$ALTER TABLE idgen_worker ALTER COLUMN high_water TYPE bigint USING less(namespace, 'rewritten', high_water)::bigint$$,
     '0A000', NULL, 'marks are not rewritten under the views');
@@ -49,7 +66,7 @@ ALTER EXTENSION idgen DROP VIEW idgen_stat_namespace;
 DROP VIEW idgen_stat_namespace;
 ALTER TABLE idgen_worker ALTER COLUMN high_water TYPE bigint USING less(namespace, 'rewritten', high_water)::bigint;
 SELECT pg_sleep(0.2);
-SELECT throws_ok($$SELECT idgen_next('rewritten')$$, 'IG005', NULL, 'marks rewritten: noticed');
+SELECT is(code_of($$SELECT idgen_next('rewritten')$$), 'IG005', 'marks rewritten: noticed');
 SELECT ok(idgen_next('counted') > 0, 'others go on');
 
 -- The floor gone.
@@ -58,7 +75,7 @@ DELETE FROM idgen_floor WHERE namespace = 'floorless';
 ALTER TABLE idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_row;
 ALTER TABLE idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_truncate;
 SELECT pg_sleep(0.2);
-SELECT throws_ok($$SELECT idgen_next('floorless')$$, 'IG005', NULL, 'a floor lost: noticed');
+SELECT is(code_of($$SELECT idgen_next('floorless')$$), 'IG005', 'a floor lost: noticed');
 SELECT ok(idgen_next('counted') > 0, 'others go on');
 
 -- The identity gone is a copy.
@@ -66,20 +83,20 @@ ALTER TABLE idgen_authority DISABLE TRIGGER ALL;
 DELETE FROM idgen_authority WHERE namespace = 'unlogged';
 ALTER TABLE idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_row;
 ALTER TABLE idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_truncate;
-SELECT throws_ok($$SELECT idgen_next('unlogged')$$, 'IG007', NULL, 'an identity lost: a copy');
-SELECT throws_ok($$SELECT idgen_next('unlogged')$$, 'IG007', NULL, 'for good');
+SELECT is(code_of($$SELECT idgen_next('unlogged')$$), 'IG007', 'an identity lost: a copy');
+SELECT is(code_of($$SELECT idgen_next('unlogged')$$), 'IG007', 'for good');
 
 -- A guard with a condition lets everything pass: nothing is granted meanwhile.
 CREATE OR REPLACE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE ON idgen_worker
     FOR EACH ROW WHEN (current_user IS NULL) EXECUTE FUNCTION idgen_guard();
 ALTER TABLE idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row;
 SELECT pg_sleep(0.2);
-SELECT throws_ok($$SELECT idgen_next('counted')$$, 'IG005', NULL, 'a guard with a condition: noticed');
+SELECT is(code_of($$SELECT idgen_next('counted')$$), 'IG005', 'a guard with a condition: noticed');
 UPDATE idgen_worker SET high_water = 0 WHERE namespace = 'counted';
 CREATE OR REPLACE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE ON idgen_worker
     FOR EACH ROW EXECUTE FUNCTION idgen_guard();
 ALTER TABLE idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row;
-SELECT throws_ok($$SELECT idgen_next('counted')$$, 'IG005', NULL, 'and what was done meanwhile as well');
+SELECT is(code_of($$SELECT idgen_next('counted')$$), 'IG005', 'and what was done meanwhile as well');
 
 -- A publication of all tables is harmless, with whatever replica identity.
 SET client_min_messages = error;
@@ -92,7 +109,7 @@ SELECT throws_ok('DROP TABLE idgen_worker', '2BP01', NULL, 'the tables cannot be
 -- A column more: noticed. Taken away again, it is the table it was.
 ALTER TABLE idgen_worker ADD COLUMN extra int DEFAULT 1;
 SELECT pg_sleep(0.2);
-SELECT throws_ok($$SELECT idgen_next('columns')$$, 'IG005', NULL, 'a column added: noticed');
+SELECT is(code_of($$SELECT idgen_next('columns')$$), 'IG005', 'a column added: noticed');
 ALTER TABLE idgen_worker DROP COLUMN extra;
 SELECT lives_ok($$SELECT idgen_next('columns')$$, 'taken away again: issues');
 SELECT lives_ok($$SELECT idgen_next('published')$$, 'so do others');

@@ -1,6 +1,6 @@
 -- Namespaces stand apart: what becomes of one is no matter to another, also with ticks of an hour.
 SELECT plan(9);
-SET idgen.wait_timeout = '1 s';
+SET idgen.wait_timeout = '20 s';
 SELECT idgen_create_namespace('hours', 27, 5, 20, tick_ms => 3600000, grant_interval => '1 h', horizon => '1 h');
 SELECT idgen_create_namespace('hours too', 27, 5, 20, tick_ms => 3600000, grant_interval => '1 h', horizon => '1 h');
 SELECT lives_ok($$SELECT idgen_next('hours')$$, 'a tick of an hour, used from its middle');

@@ -10,8 +10,8 @@ use Idgen::Ledger;
 use Idgen::Node;
 use Idgen::Session;
 
-# One slot is the logical replication launcher's, one is left.
-my $node = idgen_node('slots', conf => "max_worker_processes = 2\nidgen.idle_timeout = '2s'");
+# One slot is the logical replication launcher's, one is left. Its first holder keeps it for now.
+my $node = idgen_node('slots', conf => "max_worker_processes = 2\nidgen.idle_timeout = '10min'");
 my $ledger = Idgen::Ledger->new;
 create_database($node, 'other');
 
@@ -30,6 +30,8 @@ $result = $second->query('SELECT idgen_next()');
 is(Idgen::Session::state_of($result) =~ /^IG00[25]$/ ? 'refused' : Idgen::Session::state_of($result), 'refused', 'a call that must not wait fails');
 answers_within($result, 0, 'at once');
 # An idle first database gives its slot up; meanwhile the second goes on asking.
+$node->adjust_conf('postgresql.conf', 'idgen.idle_timeout', "'2s'");
+$node->reload;
 $second->query("SET idgen.wait_timeout = '30s'");
 $result = $second->query('SELECT idgen_next()', 60);
 is(Idgen::Session::state_of($result), '', 'a call that may wait gets it when the other database is idle');
@@ -40,18 +42,23 @@ cmp_ok(scalar @lines, '<=', 8, 'the log is not full of it') or diag(join "\n", @
 ok($first->poll("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'idgen authority'", 0, 30), 'it is given up in turn');
 $ledger->add('first', $first->query('SELECT idgen_next()'));
 
-# A parallel query takes all slots for a moment.
+# A parallel query takes all slots, until a lock is given up.
 $first->poll("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'idgen authority'", 0, 30);
 my $third = Idgen::Session->new($node);
 $third->query($_)
   foreach ('CREATE TABLE t AS SELECT 1 AS n FROM generate_series(1, 10)',
 	q{SELECT set_config(name, 'on', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')}, 'SET max_parallel_workers_per_gather = 2',
 	# The worker of a forced parallel plan holds its slot as long as this takes.
-	'CREATE FUNCTION slow() RETURNS int LANGUAGE sql PARALLEL SAFE VOLATILE AS $$ SELECT 1 FROM pg_sleep(2) $$');
+	q{CREATE FUNCTION slow() RETURNS int LANGUAGE plpgsql PARALLEL SAFE VOLATILE AS
+		$$ BEGIN WHILE EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory') LOOP PERFORM pg_sleep(0.05); END LOOP; RETURN 1; END $$});
+$second->query('SELECT pg_advisory_lock(1)');
 $third->send('SELECT slow()');
 ok($first->poll("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'parallel worker'", 1, 30), 'a parallel query has the slot');
 $first->query("SET idgen.wait_timeout = '30s'");
-$result = $first->query('SELECT idgen_next()');
+$first->send('SELECT idgen_next()');
+ok($second->poll('SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $first->pid, 'Extension', 30), 'a call finds none');
+$second->query('SELECT pg_advisory_unlock(1)');
+$result = $first->wait;
 is(Idgen::Session::state_of($result), '', 'a call waits for it to finish');
 answers_within($result, 30, 'within its bound');
 $ledger->add('first', $result);

@@ -9,7 +9,7 @@ use Idgen::Ledger;
 use Idgen::Node;
 use Idgen::Session;
 
-my $node = idgen_node('bulk', conf => "max_wal_size = '2GB'\nwork_mem = '64MB'\nidgen.wait_timeout = '10s'");
+my $node = idgen_node('bulk', conf => "max_wal_size = '2GB'\nwork_mem = '64MB'\nidgen.wait_timeout = '60s'");
 my $session = Idgen::Session->new($node);
 my $result;
 

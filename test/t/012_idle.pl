@@ -18,15 +18,27 @@ my $session = Idgen::Session->new($node);
 $session->query("SELECT idgen_create_namespace('short', grant_interval => '50 ms', horizon => '200 ms')");
 $session->query("SELECT idgen_create_namespace('twin')");
 
-# In use, even by one call a second, its worker stays.
-$ledger->add('ids', $session->query('SELECT idgen_next()'));
-my $worker = worker_in($node, 'postgres');
+# In use, even by one call a second, its worker stays. If the machine holds a call up for longer, another try
+# has to show it.
+my ($worker, $stayed);
 foreach (1 .. 5)
 {
-	sleep 0.8;
-	$ledger->add('ids', $session->query('SELECT idgen_next()'));
+	my $result = $session->query('SELECT idgen_next()');
+	my $pause = 0;
+	$ledger->add('ids', $result);
+	$worker = worker_in($node, 'postgres');
+	foreach (1 .. 5)
+	{
+		my $before = $result->{start_us};
+		sleep 0.8;
+		$result = $session->query('SELECT idgen_next()');
+		$ledger->add('ids', $result);
+		$pause = $result->{end_us} - $before if $result->{end_us} - $before > $pause;
+	}
+	$stayed = join(' ', worker_pids($node)) eq $worker;
+	last if $stayed || $pause < 1.9e6;
 }
-is(join(' ', worker_pids($node)), $worker, 'the worker of a database in use stays');
+ok($stayed, 'the worker of a database in use stays');
 $ledger->add('ids', $session->query("SELECT idgen_next()"));
 
 foreach my $round (1 .. 2)

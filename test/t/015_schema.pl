@@ -14,10 +14,10 @@ my $node = idgen_node('schema', extension => 0);
 my $ledger = Idgen::Ledger->new;
 $node->safe_psql('postgres', q{CREATE SCHEMA "Od d";
 	CREATE EXTENSION idgen SCHEMA "Od d";
-	SELECT "Od d".idgen_create_namespace('short', grant_interval => '50 ms', horizon => '100 ms');
+	SELECT "Od d".idgen_create_namespace('short', grant_interval => '50 ms', horizon => '1 s');
 	CREATE TABLE t (id bigint PRIMARY KEY DEFAULT "Od d".idgen_next('short'), a int);
 	CREATE ROLE plain LOGIN; GRANT USAGE ON SCHEMA "Od d" TO plain; GRANT ALL ON t TO plain});
-my $session = Idgen::Session->new($node, user => 'plain', options => '-c search_path= -c idgen.wait_timeout=2s');
+my $session = Idgen::Session->new($node, user => 'plain', options => '-c search_path= -c idgen.wait_timeout=20s');
 is($session->value('SHOW search_path'), '', 'an empty search_path');
 
 # The default, a call by name, a plan: again and again, over many grants.

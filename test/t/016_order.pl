@@ -46,13 +46,17 @@ my $from = Idgen::Session::now_us();
 sub phase
 {
 	my ($name, $between) = @_;
-	my $phase = $ledger->start($node, clients => 8, mix => \@mix, seconds => 3);
+	my $phase = $ledger->start($node, clients => 8, mix => \@mix);
+	ok($phase->wait_for(1000), "$name: under load");
 	if ($between)
 	{
-		ok($phase->wait_for(1000), "$name: under load");
 		$between->();
+		ok($phase->wait_for(1000), "$name: and after it");
 	}
-	my $result = $phase->finish;
+	# For a while, and until there is something to compare.
+	my $until = Idgen::Session::now_us() + 2e6;
+	ok(wait_until(sub { Idgen::Session::now_us() > $until && ($phase->progress)[1] > 1500 }, 60), "$name: many calls");
+	my $result = $phase->stop;
 	is(join(' ', grep { !/^57P0[123]$/ } sort keys %{ $result->{errors} }), '', "$name: no error") or diag(explain($result));
 	return;
 }

@@ -38,24 +38,30 @@ foreach my $name ('shortest', 'shortest ahead')
 is_deeply(\%told, { '' => 82 }, 'calls for the shortest of grants are served') or diag(explain(\%told));
 
 # They follow each other, too: who wants an ID of every tick waits for ticks, and hardly for grants.
-$super->query(q{SELECT idgen_stat_reset()});
-$result = $super->query(q{SELECT idgen_next_batch(1500, 'shortest ahead')});
+# If the machine holds the worker up meanwhile, another call has to show it.
+my $waits;
+foreach (1 .. 5)
+{
+	$super->query(q{SELECT idgen_stat_reset()});
+	$result = $super->query(q{SELECT idgen_next_batch(1500, 'shortest ahead')});
+	$ledger->add('shortest ahead', $result);
+	($waits) = @{ $super->query(q{SELECT grant_wait_ms < tick_wait_ms, grant_wait_ms, tick_wait_ms FROM idgen_stat_namespace WHERE namespace = 'shortest ahead'})->{rows} };
+	last if $result->{error} || $waits->[0] eq 't';
+}
 is(told($result), '', 'an ID of every tick for a while');
-$ledger->add('shortest ahead', $result);
-my ($waits) = @{ $super->query(q{SELECT grant_wait_ms < tick_wait_ms, grant_wait_ms, tick_wait_ms FROM idgen_stat_namespace WHERE namespace = 'shortest ahead'})->{rows} };
 is($waits->[0], 't', 'the call waited for ticks more than for grants') or diag("$waits->[1] ms for grants, $waits->[2] ms for ticks");
 
 # Where the horizon leaves no room for a longer one, there may be luck; if not, that is the cause.
 $super->query(q{SELECT idgen_create_namespace('no room', 41, 10, 12, grant_interval => '1 ms', horizon => '1 ms')});
 $super->query(q{SET idgen.wait_timeout = '300ms'});
-my @no_room = map { $super->query(q{SELECT idgen_next('no room')}) } 1 .. 10;
+my @no_room = map { known_cause($super, q{SELECT idgen_next('no room')}) } 1 .. 10;
 is(join(', ', map { told($_) } grep { $_->{error} && ($_->{error}{C} ne 'IG005' || $_->{error}{D} !~ /over before they could be used: they end at most 1 ms, its horizon,/) } @no_room), '',
 	'a horizon shorter than a commit is named');
 $super->query(q{RESET idgen.wait_timeout});
 
 # --- Who waits for a lock on the tables is not waited for by those who have one.
 
-my $owner = Idgen::Session->new($node, options => '-c idgen.wait_timeout=5s');
+my $owner = Idgen::Session->new($node, options => '-c idgen.wait_timeout=20s');
 my $locker = Idgen::Session->new($node);
 $owner->query(q{SELECT idgen_next()});
 $owner->query(q{BEGIN; SELECT idgen_alter_namespace('default', grant_interval => '2 s')});
@@ -70,7 +76,8 @@ $locker->wait;
 # The worker as well: it looks many namespaces up in the middle of a round, since one has changed.
 $super->query(q{SELECT count(idgen_create_namespace('n' || n, grant_interval => '20 ms', horizon => '200 ms')) FROM generate_series(1, 60) n});
 my %states;
-$locker->query(q{SET lock_timeout = '4s'});
+# If it did, the call would end in vain, and then the lock would be had.
+$locker->query(q{SET lock_timeout = '100s'});
 foreach (1 .. 100)
 {
 	$owner->query(q{SELECT idgen_alter_namespace('n1', restricted => false)});
@@ -95,13 +102,15 @@ $locker->query('ROLLBACK');
 
 # --- Nor do commands that wait for such a row keep anybody else waiting.
 
-$super->query(q{SELECT count(idgen_create_namespace('f' || n)), count(idgen_create_namespace('g' || n)) FROM generate_series(1, 16) n});
-$super->query(q{SELECT idgen_next('f' || n) FROM generate_series(1, 16) n});
+# Were they all tried in each turn, it would take them four seconds.
+my $many = 40;
+$super->query(qq{SELECT count(idgen_create_namespace('f' || n)), count(idgen_create_namespace('g' || n)) FROM generate_series(1, $many) n});
+$super->query(qq{SELECT idgen_next('f' || n) FROM generate_series(1, $many) n});
 $locker->query(q{BEGIN; SELECT FROM idgen_incarnation WHERE state = 'active' FOR UPDATE});
-my @fences = map { Idgen::Session->new($node, options => '-c idgen.wait_timeout=10min') } 1 .. 16;
-$fences[ $_ - 1 ]->send("SELECT idgen_fence_namespace('f$_')") foreach 1 .. 16;
-ok($super->poll(q{SELECT requests_waiting FROM idgen_stat_authority}, 16, 30), 'many commands wait');
-$super->query(q{SET idgen.wait_timeout = '1s'});
+my @fences = map { Idgen::Session->new($node, options => '-c idgen.wait_timeout=10min') } 1 .. $many;
+$fences[ $_ - 1 ]->send("SELECT idgen_fence_namespace('f$_')") foreach 1 .. $many;
+ok($super->poll(q{SELECT requests_waiting FROM idgen_stat_authority}, $many, 30), 'many commands wait');
+$super->query(q{SET idgen.wait_timeout = '3s'});
 %states = ();
 foreach (1 .. 16)
 {
@@ -153,8 +162,7 @@ ok( wait_until(
 			return $super->value(q{SELECT count(*) FROM idgen_stat_cursor WHERE namespace = 'two'}) == 2;
 		}, 30),
 	'a second cursor has it, for later');
-my $worker = worker_in($node, 'postgres');
-kill 'STOP', $worker;
+my $worker = stop_worker($node, 'postgres');
 ok($super->poll(q{SELECT min(runway_ms) < 0 FROM idgen_stat_cursor WHERE namespace = 'two'}, 't', 30), 'the grants of the first end');
 my $waiting = Idgen::Session->new($node);
 $waiting->send(q{SELECT idgen_next('two')});
@@ -169,10 +177,16 @@ $waiting->close;
 
 $super->query(q{SELECT idgen_create_namespace('scarce', 41, 10, 0, grant_interval => '3 s', horizon => '3 s')});
 $super->query(q{SET idgen.wait_timeout = '3500ms'});
-kill 'STOP', worker_in($node, 'postgres') if !$super->query(q{SELECT idgen_next('scarce')})->{error};
-$result = $super->query(q{SELECT idgen_next_batch(100000, 'scarce')});
-is($result->{error}{C} // '', 'IG003', 'every ID there was has been taken') or diag(told($result));
-kill 'CONT', worker_in($node, 'postgres');
+# If the machine holds the call up until the grant is nearly over, another one has to show it.
+foreach (1 .. 5)
+{
+	known_cause($super, q{SELECT idgen_next('scarce')});
+	stop_worker($node, 'postgres');
+	$result = $super->query(q{SELECT idgen_next_batch(100000, 'scarce')});
+	kill 'CONT', worker_in($node, 'postgres');
+	last if Idgen::Session::state_of($result) eq 'IG003';
+}
+is(Idgen::Session::state_of($result), 'IG003', 'every ID there was has been taken') or diag(told($result));
 
 $super->close;
 $node->stop;

@@ -56,11 +56,10 @@ is(grant_count($held), 2, 'and one grant is recorded for it');
 sub lost_answer
 {
 	my ($held, $how) = @_;
-	my $worker = worker_in($node, 'postgres');
 	my $asking = Idgen::Session->new($node, user => 'holder');
 	my $id = Generator::request_id();
 	my $before = grant_count($held);
-	kill 'STOP', $worker;
+	my $worker = stop_worker($node, 'postgres');
 	$asking->send(Generator::acquire_sql($held, request_id => $id));
 	# It has posted its request when it waits; the wait event has no name before PostgreSQL 17.
 	ok($super->poll("SELECT wait_event_type FROM pg_stat_activity WHERE pid = " . $asking->pid, 'Extension', 30),

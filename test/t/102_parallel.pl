@@ -40,7 +40,7 @@ sub grants_told { return scalar @{ Generator::grants_in(ledgers()) }; }
 my @runs = map { start() } (1 .. $acquirers);
 ok(wait_until(sub { (grep { -s $_ } ledgers()) == $acquirers }, 60), "$acquirers acquirers have grants");
 # An application that issues at the same time, from the same namespace.
-my $inserting = Idgen::Session->new($node);
+my $inserting = Idgen::Session->new($node, options => '-c idgen.wait_timeout=1min');
 
 my ($killed, $told, @own) = (0, 0);
 foreach my $round (1 .. $rounds)

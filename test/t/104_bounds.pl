@@ -10,7 +10,7 @@ use Generator;
 use Idgen::Node;
 use Idgen::Session;
 
-my $node = idgen_node('bounds', conf => "idgen.idle_timeout = '10min'\nidgen.wait_timeout = '1s'");
+my $node = idgen_node('bounds', conf => "idgen.idle_timeout = '10min'\nidgen.wait_timeout = '20s'");
 # One second and two: short enough to see the end of.
 my $usual = q{grant_interval => '250 ms', horizon => '2 s', promotion => 'fence'};
 $node->safe_psql('postgres', qq{SELECT idgen_create_namespace('wide', $usual);
@@ -18,7 +18,6 @@ $node->safe_psql('postgres', qq{SELECT idgen_create_namespace('wide', $usual);
 	SELECT idgen_create_namespace('two', $usual, worker_bits => 1);
 	SELECT idgen_create_namespace('sixteen', grant_interval => '8 s', promotion => 'fence', worker_bits => 4);
 	SELECT idgen_create_namespace('coarse', 31, 5, 10, tick_ms => 100, $usual);
-	SELECT idgen_create_namespace('ending', 30, 5, 10, tick_ms => 1, epoch => date_trunc('milliseconds', clock_timestamp()) - interval '1 ms' * ((1 << 30) - 5000), $usual);
 	SELECT idgen_create_namespace('over', issuing => false);
 	SELECT idgen_create_namespace('retired'); } );
 $node->safe_psql('postgres', join ";\n", "SELECT idgen_retire_namespace('retired')",
@@ -90,12 +89,15 @@ is($coarse->{end_ms_exclusive} - $coarse->{start_ms}, 100, 'at least a tick');
 
 # --- The end of the field.
 
+# Its last grants begin long before it.
+is($super->sqlstate(q{SELECT idgen_create_namespace('ending', 30, 5, 10, tick_ms => 1, epoch => date_trunc('milliseconds', clock_timestamp()) - interval '1 ms' * ((1 << 30) - 9000),
+	grant_interval => '250 ms', horizon => '7 s', promotion => 'fence')}), '', 'a field that ends in 9 s');
 $held = Generator::activate($super, 'ending');
 my $field = 1 << 30;
 my ($outside, $state, $chain) = (0, '', 0);
 ok(wait_until(
 		sub {
-			my $result = Generator::acquire($super, $held, length => "'2 s'");
+			my $result = Generator::acquire($super, $held, length => "'7 s'");
 			$state = Idgen::Session::state_of($result);
 			return 1 if $state ne '' && $state ne 'IG001';
 			return 0 if $state;

@@ -15,7 +15,7 @@ use Idgen::Session;
 
 # Failing statements are logged as by default, and with all there is to say.
 my $node = idgen_node('privileges', conf => "idgen.idle_timeout = '10min'\nlog_min_error_statement = error
-log_error_verbosity = verbose\nidgen.wait_timeout = '2s'\nidgen.max_clock_error = '100ms'");
+log_error_verbosity = verbose\nidgen.wait_timeout = '20s'\nidgen.max_clock_error = '100ms'");
 my @tables = map { "idgen_$_" } qw(namespace floor worker authority incarnation grant);
 $node->safe_psql('postgres', q{
 	CREATE ROLE app LOGIN; CREATE ROLE generator LOGIN; CREATE ROLE owner LOGIN; CREATE ROLE hostile LOGIN CREATEDB;
@@ -375,6 +375,8 @@ ok(wait_until(sub { $as{app}->sqlstate("SELECT idgen_next_batch(100000, 'fleet')
 state_is($super, q{CREATE OR REPLACE FUNCTION idgen_guard() RETURNS trigger LANGUAGE c AS '$libdir/idgen', 'idgen_guard'; ALTER FUNCTION idgen_guard() OWNER TO CURRENT_USER}, '', 'put back');
 ok(wait_until(sub { $as{app}->sqlstate("SELECT idgen_next('fleet')") eq '' }, 30), 'it issues');
 
+$_->query('RESET idgen.wait_timeout') foreach values %as;
+
 # --- The worker of another's database.
 
 state_is($super, 'CREATE DATABASE theirs OWNER owner', '', 'a database');
@@ -414,8 +416,7 @@ foreach my $sql (@failing)
 # A session that is ended while it waits.
 $held = Generator::activate($as{generator}, 'fleet');
 push my @tokens, $token, $held->{token};
-$worker = worker_in($node, 'postgres');
-kill 'STOP', $worker;
+$worker = stop_worker($node, 'postgres');
 $as{generator}->send(Generator::acquire_sql($held));
 ok($super->poll('SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $as{generator}->pid, 'Extension', 30), 'a session waits');
 $as{generator}->cancel;

@@ -102,11 +102,17 @@ sub adopts
 	is($session->sqlstate("SELECT idgen_fence_namespace('$namespace')"), 'IG007', 'nor is it fenced instead');
 	is($session->value("SELECT format FROM idgen_decode($told{$namespace}[0], '$namespace')"), $namespace, 'it decodes');
 	my $greatest = max @{ $told{$namespace} };
-	is($session->sqlstate("SELECT idgen_adopt_namespace('$namespace')"), '', 'it is adopted');
+	my $adopted = $session->query("SELECT idgen_adopt_namespace('$namespace')");
+	is(Idgen::Session::state_of($adopted), '', 'it is adopted');
 	$session->query("SET idgen.wait_timeout = '100ms'");
-	$result = $session->query("SELECT idgen_next('$namespace')");
-	is(Idgen::Session::state_of($result), 'IG001', 'and fenced');
-	like($result->{error}{D} // '', qr/ [01]\.\d{3} seconds/, 'which says for how long') or diag(explain($result));
+	$result = known_cause($session, "SELECT idgen_next('$namespace')");
+	SKIP:
+	{
+		# On a machine that was held up it may be over.
+		skip 'the fence was asked for too late', 2 if !$result->{error} && $result->{end_us} > $adopted->{start_us} + 0.8e6;
+		is(Idgen::Session::state_of($result), 'IG001', 'and fenced');
+		like($result->{error}{D} // '', qr/ [01]\.\d{3} seconds/, 'which says for how long') or diag(explain($result));
+	}
 	$session->query("RESET idgen.wait_timeout");
 	my $started = Idgen::Session::now_us();
 	my @ids = issue($session, $namespace, 100);
@@ -221,7 +227,7 @@ my $open = session('source');
 issue($open, 'orders', 1);
 my $holder = Generator::activate($open, 'orders');
 # And one that lasts until the command is there.
-$open->query(q{SELECT idgen_create_namespace('lasting', grant_interval => '4 s')});
+$open->query(q{SELECT idgen_create_namespace('lasting', grant_interval => '8 s')});
 ok(Generator::activate($open, 'lasting'), 'external generators hold grants');
 $node->command_fails_like([ 'pg_restore', '-e', '--clean', '--if-exists', '-d', 'source', $custom ], qr/external generators hold grants/,
 	'pg_restore --clean does not drop the extension while an external generator holds a grant');
@@ -300,12 +306,11 @@ $_->close foreach ($publisher, $subscriber);
 
 # --- marks restored while somebody waits: told what the namespace is now, not that there is none
 
-make_database('waited', "SELECT idgen_create_namespace('waited', $short)");
+make_database('waited', "SELECT idgen_create_namespace('waited', $short, sequence_bits => 4)");
 my ($restorer, @waiting) = map { session('waited') } 1 .. 4;
 issue($restorer, 'waited', 1);
 issue($waiting[0], 'waited', 1);
-my $worker = worker_in($node, 'waited');
-kill 'STOP', $worker;
+my $worker = stop_worker($node, 'waited');
 # Two wait for more than the cursor has, and one for a grant of its own.
 $_->send("SELECT idgen_next_batch(1000000, 'waited')") foreach @waiting[0, 1];
 $waiting[2]->send("SELECT * FROM idgen_activate('waited')");
@@ -318,10 +323,10 @@ is(Idgen::Session::state_of($_->wait(60)), 'IG007', 'a call that waited learns t
 make_database('unseen', "SELECT idgen_create_namespace('unseen', $short)");
 my $unseen = session('unseen');
 issue($unseen, 'unseen', 1);
-my $result = $unseen->query("SET idgen.wait_timeout = '1s'; BEGIN; INSERT INTO idgen_worker SELECT 'unseen', 1, 1 + max(high_water) FROM idgen_worker; SELECT * FROM idgen_activate('unseen')");
+my $result = $unseen->query("SET idgen.wait_timeout = '4s'; BEGIN; INSERT INTO idgen_worker SELECT 'unseen', 1, 1 + max(high_water) FROM idgen_worker; SELECT * FROM idgen_activate('unseen')");
 is(Idgen::Session::state_of($result), 'IG005', 'in the transaction that restores marks nobody activates');
 like($result->{error}{H}, qr/Commit first/, 'before it commits');
-answers_within($result, 2, 'which is said in time');
+answers_within($result, 5, 'which is said in time');
 $unseen->query('ROLLBACK');
 is($unseen->sqlstate("SELECT * FROM idgen_activate('unseen')"), '', 'rolled back, it is as before');
 $_->close foreach ($restorer, $unseen, @waiting);

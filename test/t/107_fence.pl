@@ -53,12 +53,14 @@ sub live { return $super->value("SELECT count(*) FROM idgen_incarnation WHERE na
 issue($_, 'orders', 3000) foreach @sessions;
 issue($sessions[0], 'calm', 10);
 my $run = Generator->start($node, namespace => 'orders', generators => 4, rate => 3000, ledger => "$directory/g");
-ok(wait_until(sub { @{ Generator::grants_in(glob "$directory/g.*") } >= 8 }, 30), 'external generators run');
+ok(wait_until(sub { my %of; $of{ $_->{incarnation} }++ foreach @{ Generator::grants_in(glob "$directory/g.*") }; return 4 == grep { $_ > 1 } values %of; }, 30),
+	'external generators run');
 my $held = Generator::activate($outside, 'orders');
 my $mark = mark('orders');
 my $calm = live('calm');
 my $incarnations = live('orders');
 cmp_ok($incarnations, '>=', 6, "$incarnations incarnations live");
+my $clock = $super->value(q{SELECT (extract(epoch FROM clock_timestamp() - '2025-01-01 00:00:00+00') * 1000)::bigint});
 # Nobody else's statements lie between: this session alone sees how long it takes.
 my $fenced_at = Idgen::Session::now_us();
 my $result = $super->query("SELECT idgen_fence_namespace('orders')");
@@ -69,18 +71,29 @@ is($super->value("SELECT count(*) FROM idgen_incarnation WHERE namespace = 'orde
 	AND activated_at < (SELECT max(ended_at) FROM idgen_incarnation WHERE namespace = 'orders')"), 0, 'every incarnation has ended');
 is(live('calm'), $calm, 'and none of another namespace');
 cmp_ok(mark('orders'), '>', $mark, 'the marks are moved');
-cmp_ok(mark('orders'), '>=', $super->value(q{SELECT (extract(epoch FROM clock_timestamp() - '2025-01-01 00:00:00+00') * 1000)::bigint}) + 500,
-	'beyond the clock');
+cmp_ok(mark('orders'), '>=', $clock + 1000 * $fence_s, 'beyond the clock');
+# On a machine that was held up the fence may be over when a call is answered.
+sub too_late { return !$_[0]{error} && $_[0]{end_us} > $fenced_at + $fence_s * 1e6; }
 foreach my $session (@sessions)
 {
 	$session->query("SET idgen.wait_timeout = '100ms'");
-	my $result = $session->query("SELECT idgen_next('orders')");
-	is(Idgen::Session::state_of($result), 'IG001', 'an open session issues nothing yet') or diag(explain($result));
-	like($result->{error}{D} // '', qr/ [01]\.\d{3} seconds/, 'and says for how long');
+	my $result = known_cause($session, "SELECT idgen_next('orders')");
+	SKIP:
+	{
+		skip 'an open session asked too late', 2 if too_late($result);
+		is(Idgen::Session::state_of($result), 'IG001', 'an open session issues nothing yet') or diag(explain($result));
+		like($result->{error}{D} // '', qr/ [01]\.\d{3} seconds/, 'and says for how long');
+	}
 	$session->query('RESET idgen.wait_timeout');
 }
 is(Idgen::Session::state_of(Generator::acquire($outside, $held)), 'IG008', 'who held an incarnation is rejected');
-is($outside->sqlstate("SELECT idgen_activate('orders')"), 'IG001', 'and cannot activate yet') if Idgen::Session::now_us() < $fenced_at + 0.1e6;
+SKIP:
+{
+	skip 'it was rejected too late', 1 if Idgen::Session::now_us() > $fenced_at + 0.1e6;
+	$result = known_cause($outside, "SELECT idgen_activate('orders')");
+	skip 'it activated too late', 1 if too_late($result);
+	is(Idgen::Session::state_of($result), 'IG001', 'and cannot activate yet');
+}
 my $before = $greatest{orders};
 my @new = map { issue($_, 'orders', 100) } @sessions;
 my $waited = (Idgen::Session::now_us() - $fenced_at) / 1e6;
@@ -120,13 +133,13 @@ cmp_ok(min(issue($sessions[0], 'calm', 10)), '>', $old, 'what comes then is beyo
 
 # --- With "above": what a consumer has seen.
 
-my $above = $super->value("SELECT idgen_lower_bound(clock_timestamp() + interval '2.5 s', 'calm') + 77");
 $fenced_at = Idgen::Session::now_us();
+my $above = $super->value("SELECT idgen_lower_bound(clock_timestamp() + interval '5.5 s', 'calm') + 77");
 is($super->sqlstate("SELECT idgen_fence_namespace('calm', $above)"), '', 'a fence above an ID of the future');
 $sessions[0]->query("SET idgen.wait_timeout = '100ms'");
-$result = $sessions[0]->query("SELECT idgen_next('calm')");
+$result = known_cause($sessions[0], "SELECT idgen_next('calm')");
 is(Idgen::Session::state_of($result), 'IG001', 'nothing is issued before that');
-like($result->{error}{D} // '', qr/ [12]\.\d{3} seconds/, 'and it says for how long');
+like($result->{error}{D} // '', qr/ [1-5]\.\d{3} seconds/, 'and it says for how long');
 $sessions[0]->query('RESET idgen.wait_timeout');
 # An ID below what is known anyway changes nothing.
 $floor = $super->value("SELECT floor FROM idgen_floor WHERE namespace = 'calm'");
@@ -134,7 +147,7 @@ is($super->sqlstate("SELECT idgen_fence_namespace('calm', $old)"), '', 'a fence 
 cmp_ok($super->value("SELECT floor FROM idgen_floor WHERE namespace = 'calm'"), '>=', $floor, 'lowers nothing');
 my $first = min(issue($sessions[0], 'calm', 10));
 cmp_ok($first, '>', $above, 'the first ID is above');
-cmp_ok((Idgen::Session::now_us() - $fenced_at) / 1e6, '>', 2.3, 'which had to be waited for');
+cmp_ok((Idgen::Session::now_us() - $fenced_at) / 1e6, '>', 5.3, 'which had to be waited for');
 
 # --- It outlives a crash.
 

@@ -16,7 +16,7 @@ use Idgen::Session;
 my $node = idgen_node('watching', conf => "idgen.idle_timeout = '10min'\nidgen.max_clock_error = '100ms'\nidgen.max_cursors = 200");
 my $super = Idgen::Session->new($node);
 foreach my $options ("'count'", "'tiny', 41, 1, 1, promotion => 'fence'", "'short', grant_interval => '100 ms', horizon => '400 ms'",
-	"'protocol', grant_interval => '100 ms', horizon => '60 s'", "'fenced', grant_interval => '100 ms', horizon => '400 ms'",
+	"'protocol', grant_interval => '100 ms', horizon => '60 s'", "'fenced', grant_interval => '100 ms', horizon => '4 s'",
 	"'decoding', 10, 2, 2, horizon => '1 s', issuing => false", "'retired'", "'wide', 53, 5, 5",
 	"'many workers', 32, 31, 0, tick_ms => 1000, horizon => '1 min', promotion => 'fence'", "'far', 61, 1, 1, promotion => 'fence'",
 	"'hidden', restricted => true")
@@ -145,10 +145,9 @@ $session->value(q{RESET idgen.wait_timeout});
 
 # --- Grants that do not come.
 
-my $worker = worker_in($node, 'postgres');
 $session->value(q{SELECT idgen_next('short')});
 $row = of('short');
-kill 'STOP', $worker;
+my $worker = stop_worker($node, 'postgres');
 ok(wait_until(sub { $watcher->value(q{SELECT runway_ms < 0 FROM idgen_stat_cursor WHERE namespace = 'short'}) eq 't' }, 30), 'no grants come: the runway is below 0');
 $session->send(q{SELECT idgen_next('short')});
 ok(wait_until(sub { row('idgen_stat_authority')->{requests_waiting} == 1 }, 30), 'a request waits');
@@ -158,7 +157,7 @@ my $after = of('short');
 cmp_ok($after->{grants_missed}, '>', $row->{grants_missed}, 'a grant was missed');
 cmp_ok($after->{grant_waits}, '>', $row->{grant_waits}, 'and waited for');
 is(row('idgen_stat_authority')->{requests_waiting}, 0, 'no request waits');
-kill 'STOP', $worker;
+is(stop_worker($node, 'postgres'), $worker, 'the same worker');
 $session->value(q{SET idgen.wait_timeout = '100ms'});
 ok(wait_until(sub { $session->sqlstate(q{SELECT idgen_next('short')}) eq 'IG002' }, 30), 'if it does not come back, that is an error');
 kill 'CONT', $worker;
@@ -174,7 +173,7 @@ $row = of('fenced');
 is(numbers($row, qw(state fences)), 'state=fenced fences=1', 'a fence is shown');
 is($super->value(q{SELECT fenced_until = to_timestamp((epoch_ms + floor * tick_ms) / 1000.0) FROM idgen_stat_namespace s JOIN idgen_namespace n ON n.name = s.namespace
 	JOIN idgen_floor f ON f.namespace = n.name WHERE n.name = 'fenced'}), 't', 'with its end');
-is($watcher->value(q{SELECT fenced_until BETWEEN clock_timestamp() AND clock_timestamp() + interval '2 s' FROM idgen_stat_namespace WHERE namespace = 'fenced'}), 't', 'which is near');
+is($watcher->value(q{SELECT fenced_until BETWEEN clock_timestamp() AND clock_timestamp() + interval '5 s' FROM idgen_stat_namespace WHERE namespace = 'fenced'}), 't', 'which is near');
 ok(wait_until(sub { of('fenced')->{state} eq 'issuing' }, 30), 'it passes');
 is(of('fenced')->{fenced_until}, undef, 'and is over');
 is($session->sqlstate(q{SELECT idgen_next('fenced')}), '', 'IDs come again');
@@ -289,7 +288,7 @@ while (Idgen::Session::now_us() < $until)
 }
 my $stats = $load->stop;
 is(join(' ', keys %states), '', 'the views can be read all the time') or diag(explain(\%states));
-cmp_ok($slowest, '<', 2, sprintf('at once: %.3f s at most', $slowest));
+cmp_ok($slowest, '<', $Idgen::Node::grace, sprintf('at once: %.3f s at most', $slowest));
 is(join(' ', grep { $_ ne '22012' } sort keys %{ $stats->{errors} }), '', 'no call failed') or diag(explain($stats));
 is($stats->{lost} + $stats->{unanswered}, 0, 'or was lost');
 cmp_ok($stats->{longest_ms}, '<', (5 + $Idgen::Node::grace) * 1000, 'each within its bound');
@@ -318,9 +317,12 @@ create_database($node, 'beside');
 my $beside = Idgen::Session->new($node, dbname => 'beside');
 $beside->value('SELECT idgen_next()') foreach 1 .. 3;
 $before = $super->value('SELECT clock_timestamp()');
+# Cursors in use are granted more all the time.
+stop_worker($node, 'postgres');
 $super->value('SELECT idgen_stat_reset()');
 is($watcher->value(q{SELECT string_agg(DISTINCT concat_ws(' ', ids, batches, tick_waits, tick_wait_ms::int, grant_waits, lock_waits, exhaustions, spills, grants_missed, grants, rejections, forks, fences, errors), ', ')
 	FROM idgen_stat_namespace}), '0 0 0 0 0 0 0 0 0 0 0 0 0 0', 'reset: all counters are 0');
+kill 'CONT', worker_in($node, 'postgres');
 is($watcher->value('SELECT count(*) FROM idgen_stat_namespace WHERE last_error IS NOT NULL OR last_error_at IS NOT NULL'), 0, 'no error is shown');
 is($watcher->value(qq{SELECT stats_reset >= '$before'::timestamptz - interval '1 ms' FROM idgen_stat_namespace WHERE namespace = 'count'}), 't', 'and when it was');
 $session->value(q{SELECT count(*) FROM idgen_next_batch(7, 'count')});

@@ -24,7 +24,7 @@ sub namespace_ending_in
 namespace_ending_in('ends in 800 days', 794);
 namespace_ending_in('ends in 700 days', 700);
 namespace_ending_in('ends in 3 days', 3);
-$session->value(q{SELECT idgen_create_namespace('eight', 41, 3, 12, promotion => 'fence', grant_interval => '2 s', horizon => '2 s')});
+$session->value(q{SELECT idgen_create_namespace('eight', 41, 3, 12, promotion => 'fence', grant_interval => '6 s', horizon => '6 s')});
 
 sub said
 {

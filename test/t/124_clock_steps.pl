@@ -73,7 +73,7 @@ is($super->sqlstate("SELECT idgen_fence_namespace('to come')"), '', 'a fence abo
 
 # A clock that was two days ahead, and confirmed, leaves nothing behind in other databases.
 create_database($node, $_) foreach 'doomed', 'stays';
-my %in = map { $_ => Idgen::Session->new($node, dbname => $_, options => '-c idgen.wait_timeout=2s') } 'doomed', 'stays';
+my %in = map { $_ => Idgen::Session->new($node, dbname => $_, options => '-c idgen.wait_timeout=20s') } 'doomed', 'stays';
 $clock->set('+2d');
 $super->query('SELECT idgen_confirm_clock()');
 is($in{$_}->sqlstate('SELECT idgen_next()'), '', "IDs of in two days, in $_") foreach sort keys %in;
@@ -83,7 +83,7 @@ is($in{stays}->sqlstate('DROP EXTENSION idgen'), '', 'and in another one the ext
 $clock->set('+0');
 $super->query('SELECT idgen_confirm_clock()');
 create_database($node, 'another');
-my $another = Idgen::Session->new($node, dbname => 'another', options => '-c idgen.wait_timeout=2s');
+my $another = Idgen::Session->new($node, dbname => 'another', options => '-c idgen.wait_timeout=20s');
 is($another->sqlstate('SELECT idgen_next()'), '', 'a new database issues IDs of now');
 $in{stays}->query('CREATE EXTENSION idgen');
 is($in{stays}->sqlstate('SELECT idgen_next()'), 'IG001', 'the other one repeats nothing');

@@ -16,7 +16,7 @@ use Idgen::Session;
 plan skip_all => 'libfaketime is not installed' unless Idgen::Clock::available();
 
 my $clock = Idgen::Clock->new;
-my $node = idgen_node('verdicts', start => 0, conf => "idgen.wait_timeout = '2s'");
+my $node = idgen_node('verdicts', start => 0, conf => "idgen.wait_timeout = '5s'");
 $clock->start($node);
 my $ledger = Idgen::Ledger->new;
 my $session = Idgen::Session->new($node);

@@ -36,7 +36,7 @@ sub state { return Idgen::Session::state_of($_[0]); }
 sub issue
 {
 	my ($namespace, $by) = @_;
-	my $result = ($by // $session)->query("SELECT idgen_next_batch(10, '$namespace')");
+	my $result = known_cause($by // $session, "SELECT idgen_next_batch(10, '$namespace')");
 	return $result if $result->{error};
 	$ledger->add($namespace, $result);
 	push @{ $ids{$namespace} }, map { $_->[0] } @{ $result->{rows} } if !$by;
@@ -51,6 +51,8 @@ sub set
 	$by->query('SELECT pg_reload_conf()');
 	return wait_until(sub { Idgen::Session->new($server)->value('SHOW synchronous_standby_names') eq $names });
 }
+
+sub acquire { my ($session, @claim) = @_; return known_cause($session, Generator::acquire_sql(@claim)); }
 
 # A call that ends so, when what was granted before is used up.
 sub ends
@@ -120,7 +122,7 @@ foreach my $namespace (grep { $_ ne 'changed' } sort keys %create)
 is($session->value(q{SELECT durability || ' ' || promotion FROM idgen_stat_namespace WHERE namespace = 'trusted'}), 'quorum trust', 'the view says the policy');
 is($session->value(q{SELECT unconfirmed FROM idgen_stat_namespace WHERE namespace = 'trusted'}), 0, 'and that nothing waits');
 my $held = Generator::activate($session, 'quick') if $session->value(q{SELECT idgen_allow('quick', current_user::regrole, 'acquire') IS NOT NULL});
-$result = Generator::acquire($session, $held);
+$result = acquire($session, $held);
 is(state($result), '', 'an external incarnation is granted');
 my $grant = Generator::granted($result);
 
@@ -140,13 +142,13 @@ is(state($session->query(q{SELECT idgen_next()})), '', 'a namespace with durabil
 
 # What was granted and not confirmed comes out in no way.
 my $request = '11111111-2222-4333-8444-555555555555';
-$result = Generator::acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request);
+$result = acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request);
 is(state($result), 'IG005', 'a grant that is not confirmed is no answer');
 is(grants('quick', "request_id = '$request'"), 1, 'though it was made');
-$result = Generator::acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request);
+$result = acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request);
 is(state($result), 'IG005', 'nor when it is asked for again');
 is(grants('quick', "request_id = '$request'"), 1, 'and no second one is made');
-is(state($session->query('SELECT * FROM idgen_activate(\'quick\')')), 'IG005', 'nor is an activation');
+is(state(known_cause($session, 'SELECT * FROM idgen_activate(\'quick\')')), 'IG005', 'nor is an activation');
 is($session->query("SET statement_timeout = '300ms'; SELECT idgen_next('trusted')")->{error}{C}, '57014', 'a statement timeout ends the wait, and gives no ID');
 $session->query('SET statement_timeout = 0');
 my $waiting = Idgen::Session->new($node);
@@ -159,20 +161,20 @@ foreach my $round (1 .. 3)
 	my $worker = worker_in($node, 'postgres');
 	$session->value($round == 3 ? "SELECT pg_terminate_backend($worker)" : "SELECT pg_cancel_backend($worker)");
 	is(state(issue('trusted')), 'IG005', $round == 3 ? 'the worker terminated: no ID' : 'the worker cancelled: no ID');
-	$result = Generator::acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request);
+	$result = acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request);
 	is(state($result), 'IG005', 'and no grant');
 }
 set('');
 is(state(issue('trusted')), 'IG005', 'the setting emptied: no ID');
-is(state(Generator::acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request)), 'IG005', 'and no grant');
+is(state(acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request)), 'IG005', 'and no grant');
 set('ANY 1 (a, b)');
 is(state(issue('trusted')), 'IG005', 'and named again: neither');
-$result = $session->query(q{SELECT idgen_fence_namespace('quick')});
+$result = known_cause($session, q{SELECT idgen_fence_namespace('quick')});
 is(state($result), 'IG005', 'a fence is not confirmed, either');
 like($result->{error}{D}, qr/done here.*not confirmed/, 'it is said to be done here');
 foreach my $time ('first', 'second')
 {
-	is(state($session->query(q{SELECT idgen_retire_namespace('over')})), 'IG005', "nor is the end of a namespace, asked for the $time time");
+	is(state(known_cause($session, q{SELECT idgen_retire_namespace('over')})), 'IG005', "nor is the end of a namespace, asked for the $time time");
 }
 $session->query('CREATE DATABASE dropped');
 $result = $session->query('DROP DATABASE dropped');
@@ -184,9 +186,9 @@ answers_within($result, 5, 'is not held up');
 signal_receivers('CONT');
 ends('trusted', '', 'served again when a standby confirms');
 ok(wait_until(sub { $session->value(q{SELECT sum(unconfirmed) FROM idgen_stat_namespace}) == 0 }, 30), 'and nothing waits any more');
-is(state(Generator::acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request)), 'IG008', 'the fence ended the external incarnation');
+is(state(acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request)), 'IG008', 'the fence ended the external incarnation');
 
-is(state($session->query(q{SELECT idgen_retire_namespace('over')})), '', 'the end of a namespace is confirmed');
+is(state(known_cause($session, q{SELECT idgen_retire_namespace('over')})), '', 'the end of a namespace is confirmed');
 
 # A first grant that waits while the policy changes, and another one in its place: only the second
 # comes to life.
@@ -231,7 +233,7 @@ is($session->value(q{SELECT count(*) FROM idgen_incarnation WHERE namespace = 'w
 signal_receivers('STOP');
 is(state(issue('ended')), 'IG005', 'a first cursor waits');
 my $ended = $session->value(q{SELECT incarnation FROM idgen_incarnation WHERE namespace = 'ended'});
-$result = $session->query("SELECT idgen_end_incarnation($ended)");
+$result = known_cause($session, "SELECT idgen_end_incarnation($ended)");
 is(state($result), 'IG005', 'its incarnation is ended');
 is($result->{error}{M}, 'the authority of the incarnation is unavailable', 'which names no namespace, as none was named');
 signal_receivers('CONT');
@@ -348,7 +350,7 @@ $ledger->is_unique('both sides');
 
 # --- a shutdown is not held up by what is not confirmed
 
-$result = $session->query(q{SELECT idgen_next('trusted')});
+$result = known_cause($session, q{SELECT idgen_next('trusted')});
 is(state($result), 'IG005', 'the old side waits for standbys');
 my $begun = Idgen::Session::now_us();
 $node->stop('fast');

@@ -84,7 +84,9 @@ sub sees
 {
 	my ($node, $sql, $state, $quoted, %options) = @_;
 	my $session = Idgen::Session->new($node, dbname => $options{dbname} // 'shop', options => '-c idgen.wait_timeout=100ms');
-	my $result = $session->query($sql);
+	my $result;
+	# While the worker is being started, that is all that is said.
+	wait_until(sub { $result = known_cause($session, $sql); return !$result->{error} || ($result->{error}{D} // '') !~ /is being started/ }, 30);
 	my $said = $result->{error} ? join ' ', map { $result->{error}{$_} // '' } qw(M D) : '';
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is(Idgen::Session::state_of($result), $state, "$sql: " . ($state || 'issues')) or diag($said);
@@ -116,7 +118,7 @@ my $node = idgen_node('main', streaming => 1, start => 0, conf => "idgen.max_clo
 $node->enable_archiving;
 $node->start;
 $node->safe_psql('postgres', 'CREATE DATABASE pristine');
-$node->safe_psql('pristine', "CREATE EXTENSION idgen; SELECT idgen_create_namespace('invoices', horizon => '2 s', promotion => 'fence');
+$node->safe_psql('pristine', "CREATE EXTENSION idgen; SELECT idgen_create_namespace('invoices', horizon => '5 s', promotion => 'fence');
 	CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT idgen_next(), item text)");
 sub make_database
 {

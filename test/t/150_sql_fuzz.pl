@@ -22,8 +22,9 @@ my $seconds = $ENV{FUZZ_SECONDS} || ($ENV{QUICK} ? 10 : 30);
 my $session_count = 8;
 note("SEED=$seed FUZZ_SECONDS=$seconds");
 
-# What a call may take: the longest idgen.wait_timeout set below, and a wait for a lock.
-my ($wait_s, $lock_s) = (2, 1);
+# What a call may take: the longest idgen.wait_timeout set below, and a wait for a lock. A machine that has
+# other things to do may hold a worker up for seconds, which is no cause that anybody could name.
+my ($wait_s, $lock_s) = (6, 1);
 
 # --- What is said about errors.
 
@@ -409,7 +410,7 @@ sub surrounding
 		2 => sub { return { sql => 'PREPARE p AS SELECT idgen_next($1)' } },
 		4 => sub { return { sql => "EXECUTE p($n)", name => $name, columns => [$name] } },
 		1 => sub { return { sql => some($s, [ 'DEALLOCATE ALL', 'DISCARD ALL', 'RESET ALL', 'DISCARD PLANS', 'DISCARD TEMP' ]) } },
-		2 => sub { return { sql => 'SET ' . some($s, [ '', 'LOCAL ' ]) . 'idgen.wait_timeout = ' . some($s, [qw('0' '50ms' '300ms' '2s')]) } },
+		2 => sub { return { sql => 'SET ' . some($s, [ '', 'LOCAL ' ]) . 'idgen.wait_timeout = ' . some($s, [qw('0' '50ms' '300ms' '2s' '6s')]) } },
 		1 => sub { return { sql => "SET LOCAL statement_timeout = '" . some($s, [ 5, 50, 300 ]) . "ms'" } },
 		1 => sub { return { sql => 'SET ROLE ' . some($s, [qw(fuzz_app fuzz_gen NONE NONE)]) } },
 		1 => sub {
@@ -568,6 +569,7 @@ my $life = 1;
 my @users = (undef, undef, undef, undef, undef, 'fuzz_app', 'fuzz_gen', 'fuzz_gen');
 my @sessions = map { { number => $_, choices => Choices->new($seed * 100 + $_), user => $users[ $_ % @users ] } } (0 .. $session_count - 1);
 my $janitor = $sessions[0];
+my @abandoned;
 
 sub connect_again
 {
@@ -578,6 +580,8 @@ sub connect_again
 				options => "-c idgen.wait_timeout=${wait_s}s -c lock_timeout=${lock_s}s", on_row => sub { row_told($s, $_[1]) });
 			return $s->{session};
 		}, 60) or die "could not connect: $error->{M}";
+	# What it may have prepared would hold its locks for ever.
+	push @abandoned, "ROLLBACK PREPARED 'fuzz $s->{number}'" if $s->{life};
 	@$s{qw(life last may_be_lost action next)} = ($life, {}, 0, undef, []);
 	return;
 }
@@ -621,6 +625,7 @@ sub turn
 # The extension and the namespaces there should be.
 sub tidy
 {
+	janitor_does($_) foreach splice @abandoned;
 	my $result = janitor_does('SELECT name FROM idgen_namespace');
 	janitor_does('CREATE EXTENSION IF NOT EXISTS idgen') if $result->{error} && $result->{error}{C} eq '42P01';
 	return if $result->{error};
@@ -677,6 +682,7 @@ connect_again($_) foreach @sessions;
 tidy();
 my $started = Idgen::Session::now_us();
 my %every = (term => 0.7, tidy => 0.3, drop => $seconds / 4, crash => $seconds < 100 ? $seconds / 2 : 60);
+my $grants_before_term = 0;
 my %due = map { $_ => $started + $every{$_} * 1e6 * ($_ eq 'crash' ? 0.9 : 1) } keys %every;
 my $events = Choices->new($seed * 100 + 99);
 sub is_due
@@ -704,8 +710,10 @@ my $finished = eval
 		my $ran = (Idgen::Session::now_us() - $started) / 1e6;
 		last if @faults >= 20 || $ran > 5 * $seconds || ($ran > $seconds && enough());
 		turn();
-		if (is_due('term'))
+		# One that nobody was served by has ended before it could do anything.
+		if (@grants > $grants_before_term && is_due('term'))
 		{
+			$grants_before_term = @grants;
 			foreach my $pid ((worker_pids($node))[0] // ()) { $seen{terms} += kill 'TERM', $pid; }
 		}
 		tidy() if is_due('tidy');
@@ -778,9 +786,11 @@ foreach my $name ($super->column("SELECT name FROM idgen_namespace WHERE issuing
 	$super->query('SELECT idgen_alter_namespace(' . quote($name) . ", promotion => 'fence')");
 	$super->query('SELECT idgen_alter_namespace(' . quote($name) . ", durability => 'local')");
 }
+# Its own horizon may be longer than that, or too short for any grant to be of use.
+my %odd = map { $_ => 1 } $super->column('SELECT name FROM idgen_namespace WHERE horizon_ms NOT BETWEEN 100 AND 20000');
 my %in_the_end = map { $_ => Idgen::Session::state_of($super->query('SELECT idgen_next(' . quote($_) . ')')) }
   $super->column('SELECT name FROM idgen_namespace WHERE issuing AND NOT retired');
-is(join(', ', map { "$_: $in_the_end{$_}" } grep { $in_the_end{$_} ne '' && $in_the_end{$_} ne 'IG006' } sort keys %in_the_end), '',
+is(join(', ', map { "$_: $in_the_end{$_}" } grep { $in_the_end{$_} !~ ($odd{$_} ? qr/^(|IG00[156])$/ : qr/^(|IG006)$/) } sort keys %in_the_end), '',
 	'in the end all ' . keys(%in_the_end) . ' namespaces issue');
 $super->close;
 $node->stop;

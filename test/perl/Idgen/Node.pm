@@ -12,7 +12,7 @@ use Time::HiRes qw(sleep);
 
 use Idgen::Session;
 
-our @EXPORT = qw(idgen_node create_database worker_pids worker_in server_pids wait_until crash
+our @EXPORT = qw(idgen_node create_database worker_pids worker_in stop_worker server_pids wait_until known_cause crash
   log_since log_position settle answers_within part standby_of cut_off copy_of dropped_settings);
 
 # On a build without a safety rule the test has shown what it is to show with the first failed
@@ -130,6 +130,21 @@ sub wait_until
 	}
 }
 
+# What a call with a short bound is told. That nobody answered in time, as when the worker is held up, says
+# nothing of the cause: then it is asked again.
+sub known_cause
+{
+	my ($session, $sql) = @_;
+	my $result;
+	wait_until(
+		sub {
+			$result = $session->query($sql);
+			my $error = $result->{error} // return 1;
+			return $error->{C} ne 'IG002' && ($error->{D} // '') !~ /did not answer in time/;
+		}, 30);
+	return $result;
+}
+
 # All processes of a node, found by their directory: also those whose postmaster is dead.
 sub server_pids
 {
@@ -180,6 +195,25 @@ sub worker_in
 	wait_until(sub { @pids = worker_pids($node, $oid); @pids > 0 }, 30)
 	  or croak "database $name has no worker";
 	return $pids[0];
+}
+
+# Stops the worker of the named database while it naps between two rounds, so that it holds nothing
+# that others might be waiting for. Returns its pid.
+sub stop_worker
+{
+	my ($node, $name) = @_;
+	my $session = Idgen::Session->new($node);
+	my $worker;
+	wait_until(
+		sub {
+			$worker = worker_in($node, $name);
+			kill 'STOP', $worker;
+			return 1 if ($session->value("SELECT wait_event_type = 'Extension' AND state = 'idle' FROM pg_stat_activity WHERE pid = $worker") // '') eq 't';
+			kill 'CONT', $worker;
+			return 0;
+		}, 30) or croak "the worker of database $name never naps";
+	$session->close;
+	return $worker;
 }
 
 # The postmaster dies by kill -9; returns when all its children have noticed, or false.
