@@ -307,6 +307,7 @@ typedef struct IdgenCall
 	int64		vain_us;		/* and for these since the last ID */
 	int			vain_count;		/* requests served since the last ID */
 	int			served_count;	/* requests served */
+	bool		told_used_up;	/* by the last answer */
 	int64		vain_pause_us;
 	IdgenFailure failure;		/* strongest cause so far */
 } IdgenCall;
@@ -333,6 +334,7 @@ call_begin(IdgenCall *call, IdgenNamespace *ns)
 	call->vain_us = 0;
 	call->vain_count = 0;
 	call->served_count = 0;
+	call->told_used_up = false;
 	call->vain_pause_us = VAIN_PAUSE_MIN_US;
 	idgen_failure_set(&call->failure, IDGEN_FAILURE_NONE, NULL, NULL);
 }
@@ -580,6 +582,12 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 	}
 
 	answered = idgen_mailbox_wait(ticket, call->until_us, &answer);
+
+	/* the authority knows what was granted, not what was used: see whether it was */
+	call->told_used_up = answered && failure->kind == IDGEN_FAILURE_CAPACITY &&
+		!call->told_used_up;
+	if (call->told_used_up)
+		return;
 	if (answered && passes_in_time(call, failure))
 	{
 		sleep_until(monotonic_at(failure->until_ms));

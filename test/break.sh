@@ -193,6 +193,9 @@ fi
 if rule capacity-before-dry 018_in_time 'every ID there was'; then
 	take src/generator.c 'if (call->spent_us > call->dry_us + waiting_us)' 'if (false)'
 fi
+if rule used-up-looked-at 018_in_time 'more is used up'; then
+	take src/generator.c 'if (call->told_used_up)' 'if (false)'
+fi
 if rule spent-is-spent 018_in_time 'does not count as sequence values'; then
 	take src/generator.c 'way == IDGEN_WAIT_TICK && pass->spent' 'way == IDGEN_WAIT_TICK'
 fi

@@ -177,6 +177,24 @@ $result = $super->query(q{SELECT idgen_next_batch(100000, 'scarce')});
 is($result->{error}{C} // '', 'IG003', 'every ID there was has been taken') or diag(told($result));
 kill 'CONT', worker_in($node, 'postgres');
 
+# One who comes while the first grant is made is not told that it is used up.
+
+$super->query(q{SELECT count(idgen_create_namespace('hour' || n, 20, 10, 20, tick_ms => 3600000, grant_interval => '1 h', horizon => '1 h')) FROM generate_series(1, 20) n});
+my @crowd = map { Idgen::Session->new($node) } 1 .. 16;
+%states = ();
+foreach my $n (1 .. 20)
+{
+	foreach my $one (@crowd) { $one->send("SELECT idgen_next('hour$n')"); }
+	foreach my $one (@crowd)
+	{
+		$result = $one->wait;
+		$ledger->add("hour$n", $result);
+		$states{ told($result) }++;
+	}
+}
+is_deeply(\%states, { '' => 320 }, 'nobody is told that more is used up than was granted') or diag(explain(\%states));
+$_->close foreach @crowd;
+
 # Time spent on other waits does not count as that, nor do answers before the last ID.
 
 $super->query(q{SELECT idgen_create_namespace('fenced', 41, 10, 12, grant_interval => '100 ms', horizon => '2 s')});
