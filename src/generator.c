@@ -301,10 +301,13 @@ typedef struct IdgenCall
 	int64		until_us;		/* monotonic */
 	int64		locked_until_us;
 	bool		may_wait;
-	int64		wait_us[IDGEN_WAIT_TICK + 1];	/* in waits that are over */
 	int64		waiting_since_us;
-	bool		was_answered;	/* by the authority worker */
+	int64		spent_us;		/* in waits that are over: for sequence values, */
+	int64		dry_us;			/* for grants, */
+	int64		vain_us;		/* and for these since the last ID */
 	int			vain_count;		/* requests served since the last ID */
+	int			served_count;	/* requests served */
+	bool		told_used_up;	/* by the last answer */
 	int64		vain_pause_us;
 	IdgenFailure failure;		/* strongest cause so far */
 } IdgenCall;
@@ -326,9 +329,12 @@ call_begin(IdgenCall *call, IdgenNamespace *ns)
 		now_us + (int64) idgen_wait_timeout_ms * 1000;
 	opened_until_us = 0;
 	call->locked_until_us = Max(call->until_us, now_us + LOCKED_AT_LEAST_US);
-	memset(call->wait_us, 0, sizeof(call->wait_us));
-	call->was_answered = false;
+	call->spent_us = 0;
+	call->dry_us = 0;
+	call->vain_us = 0;
 	call->vain_count = 0;
+	call->served_count = 0;
+	call->told_used_up = false;
 	call->vain_pause_us = VAIN_PAUSE_MIN_US;
 	idgen_failure_set(&call->failure, IDGEN_FAILURE_NONE, NULL, NULL);
 }
@@ -411,24 +417,30 @@ judge_clock(IdgenCall *call, const IdgenPass *pass, IdgenFailure *failure)
 /*
  * No cursor has a grant, and the authority has named no cause.  It may be so for a
  * moment only, after most of the call's time went by with all that could be issued
- * used up: then that is the cause.
+ * used up, or with grants that were soon over: then that is the cause.
  */
 static IdgenFailureKind
 judge_dry(const IdgenCall *call, char *words, const char **detail, const char **hint)
 {
 	int64		horizon_ms = call->ns->row.layout.horizon_ms;
-	int64		dry_us = call->wait_us[IDGEN_WAIT_GRANT] +
-		idgen_clock_monotonic_us() - call->waiting_since_us;
+	int64		waiting_us = idgen_clock_monotonic_us() - call->waiting_since_us;
 
 	*detail = words;
-	if (call->wait_us[IDGEN_WAIT_TICK] > dry_us)
+	if (call->spent_us > call->dry_us + waiting_us)
 	{
 		snprintf(words, IDGEN_FAILURE_TEXT_MAX,
 				 "For " INT64_FORMAT " ms of the time that the call may take every sequence value of the tick was spent.",
-				 call->wait_us[IDGEN_WAIT_TICK] / 1000);
+				 call->spent_us / 1000);
 		return IDGEN_FAILURE_CAPACITY;
 	}
-	if (call->vain_count > 1 && horizon_ms <= SHORT_HORIZON_MS)
+	if (waiting_us >= call->dry_us)
+	{
+		snprintf(words, IDGEN_FAILURE_TEXT_MAX,
+				 "The authority worker did not answer within " INT64_FORMAT " ms, and no cause is known.",
+				 waiting_us / 1000);
+		return IDGEN_FAILURE_GRANT;
+	}
+	if (call->served_count > 1 && horizon_ms <= SHORT_HORIZON_MS)
 	{
 		snprintf(words, IDGEN_FAILURE_TEXT_MAX,
 				 "Grants came, and were over before they could be used: they end at most " INT64_FORMAT " ms, its horizon, after they are decided.",
@@ -436,14 +448,9 @@ judge_dry(const IdgenCall *call, char *words, const char **detail, const char **
 		*hint = "Use a namespace with a longer horizon.";
 		return IDGEN_FAILURE_UNAVAILABLE;
 	}
-	if (call->was_answered)
-		snprintf(words, IDGEN_FAILURE_TEXT_MAX,
-				 "The authority worker answered, but no grant was left to this call within " INT64_FORMAT " ms, and no cause is known.",
-				 dry_us / 1000);
-	else
-		snprintf(words, IDGEN_FAILURE_TEXT_MAX,
-				 "The authority worker did not answer within " INT64_FORMAT " ms, and no cause is known.",
-				 dry_us / 1000);
+	snprintf(words, IDGEN_FAILURE_TEXT_MAX,
+			 "The authority worker answered, but no grant was left to this call within " INT64_FORMAT " ms, and no cause is known.",
+			 (call->vain_us + waiting_us) / 1000);
 	return IDGEN_FAILURE_GRANT;
 }
 
@@ -575,6 +582,12 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 	}
 
 	answered = idgen_mailbox_wait(ticket, call->until_us, &answer);
+
+	/* the authority knows what was granted, not what was used: see whether it was */
+	call->told_used_up = answered && failure->kind == IDGEN_FAILURE_CAPACITY &&
+		!call->told_used_up;
+	if (call->told_used_up)
+		return;
 	if (answered && passes_in_time(call, failure))
 	{
 		sleep_until(monotonic_at(failure->until_ms));
@@ -585,8 +598,8 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 		idgen_failure_strengthen(&call->failure, failure);
 		call_failed(call, pass);
 	}
-	call->was_answered = true;
 	call->vain_count++;
+	call->served_count++;
 }
 
 /* --------------------------------------------------------------------
@@ -750,7 +763,13 @@ wait_after(IdgenCall *call, const IdgenPass *pass)
 	{
 		int64		waited_us = idgen_clock_monotonic_us() - call->waiting_since_us;
 
-		call->wait_us[way] += waited_us;
+		if (way == IDGEN_WAIT_GRANT)
+		{
+			call->dry_us += waited_us;
+			call->vain_us += waited_us;
+		}
+		else if (way == IDGEN_WAIT_TICK && pass->spent)
+			call->spent_us += waited_us;
 		idgen_stats_add(call->ns->stats, ways[way].waits, 1);
 		idgen_stats_add(call->ns->stats, ways[way].wait_us, (uint64) waited_us);
 	}
@@ -772,6 +791,7 @@ issue_slowly(IdgenCall *call, int32 count, IdgenCursorRun *run)
 		{
 			if (ns->contentions >= CONTENTIONS_WORTH_A_CURSOR)
 				wish_for_cursor(call);
+			call->vain_us = 0;
 			call->vain_count = 0;
 			call->vain_pause_us = VAIN_PAUSE_MIN_US;
 			return note_issued(ns, &ns->refs[ns->at], run);

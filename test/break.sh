@@ -198,7 +198,19 @@ if rule grants-without-gaps 018_in_time 'for ticks more than for grants'; then
 		course->published_at > course->dry_at' ''
 fi
 if rule capacity-before-dry 018_in_time 'every ID there was'; then
-	take src/generator.c 'if (call->wait_us[IDGEN_WAIT_TICK] > dry_us)' 'if (false)'
+	take src/generator.c 'if (call->spent_us > call->dry_us + waiting_us)' 'if (false)'
+fi
+if rule used-up-looked-at 018_in_time 'more is used up'; then
+	take src/generator.c 'if (call->told_used_up)' 'if (false)'
+fi
+if rule spent-is-spent 018_in_time 'does not count as sequence values'; then
+	take src/generator.c 'way == IDGEN_WAIT_TICK && pass->spent' 'way == IDGEN_WAIT_TICK'
+fi
+if rule silence-told 018_in_time 'did not any more'; then
+	take src/generator.c 'if (waiting_us >= call->dry_us)' 'if (false)'
+fi
+if rule short-horizon-told 018_in_time 'of which little is left'; then
+	take src/generator.c 'if (call->served_count > 1 &&' 'if (call->vain_count > 1 &&'
 fi
 if rule strangers-skipped 018_in_time 'a worker begins while'; then
 	take src/statement.c '"  FOR UPDATE SKIP LOCKED))", 2,' '")) AND state IS NOT NULL", 2,'

@@ -98,9 +98,10 @@ idgen_grant_due_along(int64_t granted_end, int64_t length, int64_t horizon,
  * The least length of a cursor's next grant, where that of this one was "needed".
  * A grant came late if less was left of it when it was published than its way there
  * took, or if the cursor was dry by then: the next one is twice as long.  If half of
- * it had left time enough, the next one is a little shorter.  So grants become long
- * enough to follow each other without a gap, however slowly they are made, and are
- * short again some time after.
+ * it had left time enough, the next one is a little shorter, unless another cursor
+ * has come late since this was decided.  So grants become long enough to follow each
+ * other without a gap, however slowly they are made, and are short again some time
+ * after.
  */
 int64_t
 idgen_grant_length_needed(int64_t needed, const IdgenGrantCourse *course,
@@ -112,6 +113,8 @@ idgen_grant_length_needed(int64_t needed, const IdgenGrantCourse *course,
 	if (left <= course->published_at - course->decided_at ||
 		course->published_at > course->dry_at)
 		return max_tick(needed, min_tick(2 * course->length, horizon));
+	if (needed > course->length)
+		return needed;
 	if (course->published_at - course->wanted_at <= enough)
 		return min_tick(needed, course->length - max_tick(course->length / 8, 1));
 	return needed;

@@ -10,7 +10,7 @@ use Idgen::Ledger;
 use Idgen::Node;
 use Idgen::Session;
 
-my $node = idgen_node('in_time', conf => "idgen.idle_timeout = '10min'\nidgen.wait_timeout = '20s'");
+my $node = idgen_node('in_time', conf => "idgen.idle_timeout = '10min'\nidgen.wait_timeout = '20s'\nidgen.max_clock_error = 0");
 my $ledger = Idgen::Ledger->new;
 my $super = Idgen::Session->new($node);
 my $result;
@@ -53,10 +53,13 @@ is($waits->[0], 't', 'the call waited for ticks more than for grants') or diag("
 
 # Where the horizon leaves no room for a longer one, there may be luck; if not, that is the cause.
 $super->query(q{SELECT idgen_create_namespace('no room', 41, 10, 12, grant_interval => '1 ms', horizon => '1 ms')});
-$super->query(q{SET idgen.wait_timeout = '300ms'});
-my @no_room = map { known_cause($super, q{SELECT idgen_next('no room')}) } 1 .. 10;
+$super->query(q{SET idgen.wait_timeout = '2s'});
+my @no_room = map { known_cause($super, q{SELECT idgen_next('no room')}) } 1 .. 4;
 is(join(', ', map { told($_) } grep { $_->{error} && ($_->{error}{C} ne 'IG005' || $_->{error}{D} !~ /over before they could be used: they end at most 1 ms, its horizon,/) } @no_room), '',
 	'a horizon shorter than a commit is named');
+$super->query(q{SELECT idgen_create_namespace('hardly room', 41, 10, 0, grant_interval => '1 ms', horizon => '2 ms')});
+my @hardly = map { known_cause($super, q{SELECT idgen_next_batch(100000, 'hardly room')}) } 1 .. 3;
+is(join(', ', map { told($_) } grep { not_known($_) } @hardly), '', 'or of which little is left after it');
 $super->query(q{RESET idgen.wait_timeout});
 
 # --- Who waits for a lock on the tables is not waited for by those who have one.
@@ -187,6 +190,50 @@ foreach (1 .. 5)
 	last if Idgen::Session::state_of($result) eq 'IG003';
 }
 is(Idgen::Session::state_of($result), 'IG003', 'every ID there was has been taken') or diag(told($result));
+
+# One who comes while the first grant is made is not told that it is used up.
+
+$super->query(q{SELECT count(idgen_create_namespace('hour' || n, 20, 10, 20, tick_ms => 3600000, grant_interval => '1 h', horizon => '1 h')) FROM generate_series(1, 20) n});
+my @crowd = map { Idgen::Session->new($node) } 1 .. 16;
+%states = ();
+foreach my $n (1 .. 20)
+{
+	foreach my $one (@crowd) { $one->send("SELECT idgen_next('hour$n')"); }
+	foreach my $one (@crowd)
+	{
+		$result = $one->wait;
+		$ledger->add("hour$n", $result);
+		$states{ told($result) }++;
+	}
+}
+is_deeply(\%states, { '' => 320 }, 'nobody is told that more is used up than was granted') or diag(explain(\%states));
+$_->close foreach @crowd;
+
+# Time spent on other waits does not count as that, nor do answers before the last ID.
+
+$super->query(q{SELECT idgen_create_namespace('fenced', 41, 10, 12, grant_interval => '100 ms', horizon => '2 s')});
+$waiting = Idgen::Session->new($node, options => '-c idgen.wait_timeout=3s');
+# If the machine holds the test up until the fence is over, another one has to show it.
+foreach (1 .. 5)
+{
+	$super->query(q{SELECT idgen_fence_namespace('fenced')});
+	$waiting->send(q{SELECT idgen_next_batch(1000000, 'fenced')});
+	$super->poll(q{SELECT count(*) FROM idgen_stat_cursor WHERE namespace = 'fenced'}, 1, 30) or die 'nobody waits for the end of the fence';
+	$worker = stop_worker($node, 'postgres');
+	$result = $waiting->wait;
+	kill 'CONT', $worker;
+	last if Idgen::Session::state_of($result) eq 'IG002';
+}
+is(Idgen::Session::state_of($result), 'IG002', 'the time until a fence ends does not count as one of sequence values used up') or diag(told($result));
+
+$super->query(q{SELECT idgen_create_namespace('stopped', 41, 10, 2, grant_interval => '300 ms', horizon => '600 ms')});
+$waiting->send(q{SELECT idgen_next_batch(1000000, 'stopped')});
+ok($super->poll(q{SELECT sum(ids) > 0 FROM idgen_stat_cursor WHERE namespace = 'stopped'}, 't', 30), 'a worker answers');
+stop_worker($node, 'postgres');
+$result = $waiting->wait;
+kill 'CONT', $worker;
+unlike(told($result), qr/answered/, 'and what is told is that it did not any more');
+$waiting->close;
 
 $super->close;
 $node->stop;

@@ -247,6 +247,7 @@ static const struct
 	{"a remainder", 17, {{100, 117}, 17, 100, FIRST, 100, 102}, 15},
 	{"by one at least", 7, {{100, 107}, 7, 100, FIRST, 100, 101}, 6},
 	{"to the end", 1, {{100, 101}, 1, 100, FIRST, 100, 100}, 0},
+	{"another has come late since", 160, {{200, 280}, 80, 120, 200, 139, 140}, 160},
 	{"another has become shorter before", 60, {{200, 280}, 80, 120, 200, 139, 140}, 60},
 	{"as long as the horizon", 1000, {{600, 1000}, 1000, 100, 600, 340, 350}, 875},
 	{"which hardly sufficed", 1000, {{600, 1000}, 1000, 100, 600, 340, 351}, 1000},

@@ -298,6 +298,8 @@ mutant 'a late grant is followed by one as long' grant.c \
 	's/return max_tick(needed, min_tick(2 \* course->length, horizon));/return max_tick(needed, min_tick(course->length, horizon));/'
 mutant 'grants are needed longer than the horizon' grant.c \
 	's/return max_tick(needed, min_tick(2 \* course->length, horizon));/return max_tick(needed, min_tick(2 * course->length, 2 * horizon));/'
+mutant 'one in time undoes what a late one needed' grant.c \
+	's/if (needed > course->length)/if (needed > 2 * course->length)/'
 mutant 'longer grants are needed for ever' grant.c \
 	's/if (course->published_at - course->wanted_at <= enough)/if (course->published_at - course->wanted_at < 0 * enough)/'
 mutant 'grants become shorter whatever they take' grant.c \
