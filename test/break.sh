@@ -187,7 +187,7 @@ if rule lock-by-trying pauses:lock 'and in time'; then
 	take src/generator.c 'if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))' \
 		'if (!LWLockAcquire(&slot->lock, LW_EXCLUSIVE) && false)'
 fi
-if rule read-under-lock 018_in_time 'those who wait for it'; then
+if rule read-under-lock 018_in_time 'the session it waits for goes on'; then
 	take src/tables.c 'if (locked_for_writing(table))' 'if (false)'
 fi
 if rule longer-grants 018_in_time 'for ticks more than for grants'; then
@@ -203,7 +203,7 @@ fi
 if rule used-up-looked-at 018_in_time 'more is used up'; then
 	take src/generator.c 'if (call->told_used_up)' 'if (false)'
 fi
-if rule spent-is-spent 018_in_time 'does not count as sequence values'; then
+if rule spent-is-spent 018_in_time 'does not count as one of sequence values'; then
 	take src/generator.c 'way == IDGEN_WAIT_TICK && pass->spent' 'way == IDGEN_WAIT_TICK'
 fi
 if rule silence-told 018_in_time 'did not any more'; then
