@@ -258,6 +258,7 @@ run_next($copy, 'Moved host');
 ok(wait_until(sub { $copy->psql('shop', 'SET idgen.wait_timeout = 0; SELECT idgen_next()'); state_of($copy, 'default') eq 'fenced' }), 'it is fenced without being asked');
 run_next($copy, 'Moved host', PGOPTIONS => '-c idgen.wait_timeout=60s');
 is($copy->safe_psql('shop', 'SHOW idgen.on_copied_authority'), 'refuse', 'and the setting is back');
+sees($copy, "SELECT idgen_next('$_')", '') foreach qw(default invoices);
 $copy->stop('immediate');
 
 # --- The rest on the main cluster as it was before it was failed over.
