@@ -606,6 +606,14 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
  * The call
  * -------------------------------------------------------------------- */
 
+/* Count a failure of a namespace that has no call yet, and raise it. */
+static void
+refuse(const IdgenNamespace *ns, const IdgenFailure *failure)
+{
+	idgen_stats_note_error(idgen_stats_get(MyDatabaseId, ns->name), failure);
+	idgen_failure_report(failure, ns->name);
+}
+
 /* An error unless this namespace can be issued from, here and now. */
 static void
 check_may_issue(IdgenNamespace *ns)
@@ -636,13 +644,11 @@ check_may_issue(IdgenNamespace *ns)
 						  "There are no background workers in single-user mode.",
 						  "Start the server normally.");
 	if (failure.kind != IDGEN_FAILURE_NONE)
-	{
-		idgen_stats_note_error(idgen_stats_get(MyDatabaseId, ns->name), &failure);
-		idgen_failure_report(&failure, ns->name);
-	}
+		refuse(ns, &failure);
 
 	idgen_namespace_require_committed(ns);
-	idgen_namespace_require_issue(ns);
+	if (!idgen_namespace_check_issue(ns, &failure))
+		refuse(ns, &failure);
 	ns->open_version = ns->version;
 }
 

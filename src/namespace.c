@@ -264,27 +264,26 @@ idgen_namespace_require_owned(const IdgenNamespace *ns)
 }
 
 /*
- * An error unless the current user may issue from the namespace: everybody may,
- * unless it is restricted.
+ * May the current user issue from the namespace?  Everybody may, unless it is
+ * restricted.  False with the failure to report.
  */
-void
-idgen_namespace_require_issue(IdgenNamespace *ns)
+bool
+idgen_namespace_check_issue(IdgenNamespace *ns, IdgenFailure *failure)
 {
-	IdgenFailure failure;
 	Oid			user = GetUserId();
 
 	if (idgen_namespace_may_issue(ns))
-		return;
+		return true;
 	if (idgen_namespace_owned(ns, user) ||
 		idgen_tables_privileged(ns->name, IDGEN_PRIVILEGE_ISSUE, user))
 	{
 		ns->allowed_user = user;
-		return;
+		return true;
 	}
-	idgen_failure_set(&failure, IDGEN_FAILURE_FORBIDDEN,
+	idgen_failure_set(failure, IDGEN_FAILURE_FORBIDDEN,
 					  "It is restricted, and issuing from it needs the privilege \"issue\".",
 					  "Its owner can give it with idgen_allow().");
-	idgen_failure_report(&failure, ns->name);
+	return false;
 }
 
 /* Is a word one of a list ended by NULL? */

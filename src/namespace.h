@@ -65,7 +65,8 @@ extern bool idgen_namespace_owned(const IdgenNamespace *ns, Oid role);
 extern void idgen_namespace_require_preloaded(const char *name, int name_length);
 extern void idgen_namespace_require_committed(const IdgenNamespace *ns);
 extern void idgen_namespace_require_owned(const IdgenNamespace *ns);
-extern void idgen_namespace_require_issue(IdgenNamespace *ns);
+extern bool idgen_namespace_check_issue(IdgenNamespace *ns,
+										IdgenFailure *failure);
 
 /* Is it known that the current user may issue? */
 static inline bool
