@@ -124,12 +124,23 @@ hold(const IdgenNamespace *ns)
 	return entry;
 }
 
-/* What to tell those who wait for confirmation. */
+/* What to tell those who wait for confirmation: also if nobody is there to confirm. */
 void
 idgen_publication_set_unconfirmed(IdgenFailure *failure)
 {
-	idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
-					  "It was granted or done here, but synchronous standbys have not confirmed it.",
+	static const char unconfirmed[] = "It was granted or done here, but synchronous standbys have not confirmed it.";
+	IdgenFailure missing;
+	bool		may_come;
+
+	if (!idgen_quorum_available(&missing, &may_come))
+	{
+		char		detail[IDGEN_FAILURE_TEXT_MAX];
+
+		snprintf(detail, sizeof(detail), "%s %s", unconfirmed, missing.detail);
+		idgen_failure_set(failure, missing.kind, detail, missing.hint);
+		return;
+	}
+	idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE, unconfirmed,
 					  "Look at pg_stat_replication: \"flush_lsn\" of the standbys in \"synchronous_standby_names\" must go on.");
 }
 

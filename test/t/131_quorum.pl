@@ -167,6 +167,9 @@ foreach my $round (1 .. 3)
 set('');
 is(state(issue('trusted')), 'IG005', 'the setting emptied: no ID');
 is(state(acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request)), 'IG005', 'and no grant');
+$result = known_cause($session, q{SELECT idgen_fence_namespace('over')});
+like($result->{error}{D}, qr/done here.*not confirmed.*"synchronous_standby_names" is empty/, 'nor a fence, which says what is missing');
+like($result->{error}{H}, qr/^Name physical standbys/, 'and what to do');
 set('ANY 1 (a, b)');
 is(state(issue('trusted')), 'IG005', 'and named again: neither');
 $result = known_cause($session, q{SELECT idgen_fence_namespace('quick')});
