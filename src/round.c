@@ -846,6 +846,8 @@ set_granted_up(IdgenFailure *failure, const IdgenJob *job, int64 granted_end,
 	set_until(failure, IDGEN_FAILURE_NOT_YET, job->ns, retry_at);
 	strlcpy(failure->detail, "The incarnation is granted up to the horizon.",
 			IDGEN_FAILURE_TEXT_MAX);
+	strlcpy(failure->hint, "Issue from what it has been granted, and ask again then.",
+			IDGEN_FAILURE_TEXT_MAX);
 }
 
 /* A new grant for an incarnation in good standing. */

@@ -79,6 +79,7 @@ for (1 .. 100)
 state_is($result, 'IG001', 'beyond the horizon nothing is granted');
 answers_within($result, 0, 'which is said at once');
 like($result->{error}{D} // '', qr/ \d+\.\d{3} seconds/, 'with the time when there will be');
+is($result->{error}{H}, 'Issue from what it has been granted, and ask again then.', 'and what to do: to wait longer in the call would not help');
 # A day is not a month: calendar days are lengths.
 state_is(call(length => "interval '1 day'"), '22023', 'a day is longer than the horizon');
 my $coarse = Generator::activate($super, 'coarse');
