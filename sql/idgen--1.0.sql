@@ -94,7 +94,7 @@ CREATE TABLE @extschema@.idgen_grant (
 COMMENT ON TABLE @extschema@.idgen_namespace IS
 'idgen: ID spaces. The format columns never change; name is the format label. Written only by idgen functions';
 COMMENT ON TABLE @extschema@.idgen_floor IS
-'idgen: per namespace, a tick below which no worker is granted anything; raised only by fence, adoption or restore';
+'idgen: per namespace, a tick below which no worker is granted anything; raised only by fence, adoption, promotion, restore, or where a new namespace begins after a dropped one';
 COMMENT ON TABLE @extschema@.idgen_worker IS
 'idgen: per worker number ever used, the end of everything ever granted (in ticks) and the incarnation granted last';
 COMMENT ON TABLE @extschema@.idgen_authority IS
