@@ -322,27 +322,39 @@ is_guard(Oid function)
 	return result;
 }
 
+/*
+ * Are a table's triggers its guards, without a condition, for all columns,
+ * always?  What is wanted of the relcache entry is read before anything is looked
+ * up: a look-up may process invalidations, which rebuild the entry and free what
+ * hangs from it, whatever lock is held.
+ */
 static bool
 guards_intact(Relation relation)
 {
-	TriggerDesc *triggers = relation->trigdesc;
+	const TriggerDesc *triggers = relation->trigdesc;
+	Oid			functions[GUARDS_PER_TABLE];
 
-	if (triggers == NULL || triggers->numtriggers != GUARDS_PER_TABLE)
+	if (triggers == NULL || triggers->numtriggers != GUARDS_PER_TABLE ||
+		!triggers->trig_insert_before_row ||
+		!triggers->trig_update_before_row ||
+		!triggers->trig_delete_before_row ||
+		!triggers->trig_truncate_before_statement)
 		return false;
-	for (int i = 0; i < triggers->numtriggers; i++)
+	for (int i = 0; i < GUARDS_PER_TABLE; i++)
 	{
-		Trigger    *trigger = &triggers->triggers[i];
+		const Trigger *trigger = &triggers->triggers[i];
 
-		/* without a condition, for all columns, always */
 		if (trigger->tgenabled != TRIGGER_FIRES_ALWAYS ||
-			trigger->tgqual != NULL || trigger->tgnattr != 0 ||
-			!is_guard(trigger->tgfoid))
+			trigger->tgqual != NULL || trigger->tgnattr != 0)
 			return false;
+		functions[i] = trigger->tgfoid;
 	}
-	return triggers->trig_insert_before_row &&
-		triggers->trig_update_before_row &&
-		triggers->trig_delete_before_row &&
-		triggers->trig_truncate_before_statement;
+
+	/* "triggers" is not to be used from here on */
+	for (int i = 0; i < GUARDS_PER_TABLE; i++)
+		if (!is_guard(functions[i]))
+			return false;
+	return true;
 }
 
 static bool
