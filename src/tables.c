@@ -489,6 +489,34 @@ indexes_intact(Relation relation)
 }
 
 /*
+ * Look the tables up without an error: true if each is there and can be read by a
+ * statement.  For DROP EXTENSION, which succeeds whatever was done to the tables;
+ * triggers and indexes of what is dropped are gone by then, and not asked for.
+ */
+bool
+idgen_tables_find_quietly(void)
+{
+	char	   *schema_name;
+	IdgenTable	missing;
+	bool		readable = found.valid ||
+		look_up_settled(&schema_name, &missing) == IDGEN_LOOK_UP_FOUND;
+
+	for (int i = 0; i < IDGEN_TABLE_COUNT && readable; i++)
+	{
+		Relation	relation = try_relation_open(found.relids[i], AccessShareLock);
+
+		if (relation == NULL)
+			return false;
+		readable = relation->rd_rel->relkind == RELKIND_RELATION &&
+			!relation->rd_rel->relrowsecurity &&
+			!relation->rd_rel->relforcerowsecurity &&
+			columns_intact(&shapes[i], relation);
+		relation_close(relation, AccessShareLock);
+	}
+	return readable;
+}
+
+/*
  * Is a table as the install script made it?  If not, *why says what differs.
  * The caller has the relation open.
  */
