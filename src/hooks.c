@@ -67,7 +67,8 @@ refuse_while_granted(void)
 {
 	int64		left_ms;
 
-	if (!idgen_tables_find())
+	/* damaged tables must not be there for ever because they are damaged */
+	if (!idgen_tables_find_quietly())
 		return;
 	left_ms = idgen_namespace_rows_external_until() - idgen_clock_wall_ms();
 	if (left_ms > 0)

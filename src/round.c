@@ -178,10 +178,12 @@ bring_marks(IdgenJob *job)
 
 	if (marks->loaded && marks->tables_version != idgen_tables_version)
 	{
+		/* the version first: what looking brings of news is for the next time */
+		uint64		version = idgen_tables_version;
 		uint64		fingerprint = idgen_tables_fingerprint();
 
 		marks->loaded = fingerprint == marks->fingerprint;
-		marks->tables_version = idgen_tables_version;
+		marks->tables_version = version;
 	}
 	if (marks->loaded)
 		return true;

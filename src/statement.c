@@ -420,6 +420,8 @@ idgen_statement_run(IdgenStatement statement, Datum *values, const char *nulls)
 	int			save_nestlevel;
 	volatile int code = 0;
 
+	/* by the name their schema has now: no lock on a table keeps that */
+	(void) idgen_tables_find();
 	GetUserIdAndSecContext(&save_user, &save_context);
 	SetUserIdAndSecContext(idgen_tables_owner(),
 						   save_context | SECURITY_RESTRICTED_OPERATION |

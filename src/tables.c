@@ -54,6 +54,9 @@
 #define COLUMNS_MAX 20
 #define GUARDS_PER_TABLE 2
 
+/* How often the tables are looked up anew because something changed meanwhile. */
+#define LOOK_UPS_MAX 3
+
 typedef struct IdgenTableShape
 {
 	const char *name;
@@ -124,6 +127,9 @@ static struct
 
 uint64		idgen_tables_version = 1;
 
+/* How many times anything that "found" is made of may have changed. */
+static uint64 changes = 0;
+
 static void (*namespace_changed) (void) = NULL;
 
 /*
@@ -145,6 +151,7 @@ relation_changed(Datum arg, Oid relid)
 		relid == found.relids[IDGEN_TABLE_AUTHORITY])
 		namespace_changed();
 	found.valid = false;
+	changes++;
 	idgen_tables_version++;
 }
 
@@ -153,6 +160,7 @@ static void
 schema_changed(Datum arg, int cache, uint32 hash)
 {
 	found.valid = false;
+	changes++;
 }
 
 /* Call "changed" whenever a namespace may look different from before. */
@@ -202,53 +210,103 @@ relation_owner(Oid relid)
 static void
 remember_table(int table, Oid relid, const char *qualified)
 {
-	if (found.relids[table] == relid && found.qualified[table] != NULL &&
-		strcmp(found.qualified[table], qualified) == 0)
+	char	   *before = found.qualified[table];
+
+	if (found.relids[table] == relid && before != NULL &&
+		strcmp(before, qualified) == 0)
 		return;
-	found.version++;
-	found.relids[table] = relid;
-	if (found.qualified[table] != NULL)
-		pfree(found.qualified[table]);
 	found.qualified[table] = MemoryContextStrdup(TopMemoryContext, qualified);
+	found.relids[table] = relid;
+	found.version++;
+	if (before != NULL)
+		pfree(before);
+}
+
+/* What came of looking the tables up. */
+typedef enum IdgenLookUp
+{
+	IDGEN_LOOK_UP_FOUND,
+	IDGEN_LOOK_UP_NO_EXTENSION,
+	IDGEN_LOOK_UP_NO_TABLE		/* it is not there by its name */
+} IdgenLookUp;
+
+/* Look the tables up once.  *schema_name and *missing say which table is not there. */
+static IdgenLookUp
+look_up(char **schema_name, IdgenTable *missing)
+{
+	found.schema = extension_schema();
+	if (!OidIsValid(found.schema))
+		return IDGEN_LOOK_UP_NO_EXTENSION;
+	*schema_name = get_namespace_name(found.schema);
+	if (*schema_name == NULL)
+		return IDGEN_LOOK_UP_NO_EXTENSION;
+	for (int i = 0; i < IDGEN_TABLE_COUNT; i++)
+	{
+		Oid			relid = get_relname_relid(shapes[i].name, found.schema);
+
+		if (!OidIsValid(relid))
+		{
+			*missing = i;
+			return IDGEN_LOOK_UP_NO_TABLE;
+		}
+		remember_table(i, relid, quote_qualified_identifier(*schema_name,
+															shapes[i].name));
+	}
+	found.owner = relation_owner(found.relids[IDGEN_TABLE_WORKER]);
+	return OidIsValid(found.owner) ? IDGEN_LOOK_UP_FOUND : IDGEN_LOOK_UP_NO_EXTENSION;
+}
+
+/*
+ * Look the tables up until nothing has changed meanwhile.  A look-up may process
+ * invalidations, and what it had read before may be out of date then: only a
+ * look-up without any is remembered.  Where there is no end of them, as on a
+ * server that discards its caches all the time, the last one serves its caller,
+ * and the next caller looks again.
+ */
+static IdgenLookUp
+look_up_settled(char **schema_name, IdgenTable *missing)
+{
+	IdgenLookUp result = IDGEN_LOOK_UP_FOUND;
+
+	for (int tries = 0; tries < LOOK_UPS_MAX && !found.valid; tries++)
+	{
+		uint64		changes_before = changes;
+
+		result = look_up(schema_name, missing);
+		found.valid = result == IDGEN_LOOK_UP_FOUND && changes == changes_before;
+		if (changes == changes_before)
+			break;
+	}
+	return result;
 }
 
 /*
  * Look the tables up; false if the extension is not installed.  Cheap when
- * nothing changed.
+ * nothing changed.  Raises an error if a table is missing.
  */
 bool
 idgen_tables_find(void)
 {
-	Oid			schema;
 	char	   *schema_name;
+	IdgenTable	missing;
 
 	if (found.valid)
 		return true;
-
-	schema = extension_schema();
-	if (!OidIsValid(schema))
-		return false;
-	schema_name = get_namespace_name(schema);
-	if (schema_name == NULL)
-		return false;
-	for (int i = 0; i < IDGEN_TABLE_COUNT; i++)
+	switch (look_up_settled(&schema_name, &missing))
 	{
-		Oid			relid = get_relname_relid(shapes[i].name, schema);
-
-		if (!OidIsValid(relid))
+		case IDGEN_LOOK_UP_FOUND:
+			return true;
+		case IDGEN_LOOK_UP_NO_EXTENSION:
+			return false;
+		case IDGEN_LOOK_UP_NO_TABLE:
 			ereport(ERROR,
 					(errcode(ERRCODE_IDGEN_UNAVAILABLE),
 					 errmsg("the tables of idgen are damaged"),
 					 errdetail("Table \"%s\" is missing in schema \"%s\".",
-							   shapes[i].name, schema_name),
+							   shapes[missing].name, schema_name),
 					 errhint("If it was renamed or moved, undo that.")));
-		remember_table(i, relid, quote_qualified_identifier(schema_name,
-															shapes[i].name));
 	}
-	found.schema = schema;
-	found.owner = relation_owner(found.relids[IDGEN_TABLE_WORKER]);
-	found.valid = OidIsValid(found.owner);
-	return found.valid;
+	return false;
 }
 
 /* The name of a table, without its schema. */
@@ -322,27 +380,39 @@ is_guard(Oid function)
 	return result;
 }
 
+/*
+ * Are a table's triggers its guards, without a condition, for all columns,
+ * always?  What is wanted of the relcache entry is read before anything is looked
+ * up: a look-up may process invalidations, which rebuild the entry and free what
+ * hangs from it, whatever lock is held.
+ */
 static bool
 guards_intact(Relation relation)
 {
-	TriggerDesc *triggers = relation->trigdesc;
+	const TriggerDesc *triggers = relation->trigdesc;
+	Oid			functions[GUARDS_PER_TABLE];
 
-	if (triggers == NULL || triggers->numtriggers != GUARDS_PER_TABLE)
+	if (triggers == NULL || triggers->numtriggers != GUARDS_PER_TABLE ||
+		!triggers->trig_insert_before_row ||
+		!triggers->trig_update_before_row ||
+		!triggers->trig_delete_before_row ||
+		!triggers->trig_truncate_before_statement)
 		return false;
-	for (int i = 0; i < triggers->numtriggers; i++)
+	for (int i = 0; i < GUARDS_PER_TABLE; i++)
 	{
-		Trigger    *trigger = &triggers->triggers[i];
+		const Trigger *trigger = &triggers->triggers[i];
 
-		/* without a condition, for all columns, always */
 		if (trigger->tgenabled != TRIGGER_FIRES_ALWAYS ||
-			trigger->tgqual != NULL || trigger->tgnattr != 0 ||
-			!is_guard(trigger->tgfoid))
+			trigger->tgqual != NULL || trigger->tgnattr != 0)
 			return false;
+		functions[i] = trigger->tgfoid;
 	}
-	return triggers->trig_insert_before_row &&
-		triggers->trig_update_before_row &&
-		triggers->trig_delete_before_row &&
-		triggers->trig_truncate_before_statement;
+
+	/* "triggers" is not to be used from here on */
+	for (int i = 0; i < GUARDS_PER_TABLE; i++)
+		if (!is_guard(functions[i]))
+			return false;
+	return true;
 }
 
 static bool
@@ -416,6 +486,34 @@ indexes_intact(Relation relation)
 		intact = intact && same_plain_index(lfirst_oid(cell), primary_key);
 	list_free(indexes);
 	return intact;
+}
+
+/*
+ * Look the tables up without an error: true if each is there and can be read by a
+ * statement.  For DROP EXTENSION, which succeeds whatever was done to the tables;
+ * triggers and indexes of what is dropped are gone by then, and not asked for.
+ */
+bool
+idgen_tables_find_quietly(void)
+{
+	char	   *schema_name;
+	IdgenTable	missing;
+	bool		readable = found.valid ||
+		look_up_settled(&schema_name, &missing) == IDGEN_LOOK_UP_FOUND;
+
+	for (int i = 0; i < IDGEN_TABLE_COUNT && readable; i++)
+	{
+		Relation	relation = try_relation_open(found.relids[i], AccessShareLock);
+
+		if (relation == NULL)
+			return false;
+		readable = relation->rd_rel->relkind == RELKIND_RELATION &&
+			!relation->rd_rel->relrowsecurity &&
+			!relation->rd_rel->relforcerowsecurity &&
+			columns_intact(&shapes[i], relation);
+		relation_close(relation, AccessShareLock);
+	}
+	return readable;
 }
 
 /*
@@ -518,6 +616,15 @@ lock_within_timeout(IdgenTable table, LOCKMODE mode, const char *name)
 	}
 }
 
+pg_noreturn static void
+extension_gone(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("cannot change namespace \"%s\": extension \"idgen\" has been dropped",
+					name)));
+}
+
 /*
  * Lock all tables for writing, and see that they are intact.  The locks stay
  * until the transaction ends; they conflict with no other writer.  What was
@@ -528,6 +635,8 @@ idgen_tables_lock_intact(const char *name)
 {
 	char		why[IDGEN_FAILURE_TEXT_MAX];
 
+	if (!idgen_tables_find())
+		extension_gone(name);
 	for (int i = 0; i < IDGEN_TABLE_COUNT; i++)
 	{
 		Relation	relation;
@@ -536,10 +645,7 @@ idgen_tables_lock_intact(const char *name)
 		lock_within_timeout(i, RowExclusiveLock, name);
 		relation = try_relation_open(found.relids[i], NoLock);
 		if (relation == NULL)
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("cannot change namespace \"%s\": extension \"idgen\" has been dropped",
-							name)));
+			extension_gone(name);
 		intact = idgen_tables_intact(i, relation, why, sizeof(why));
 		relation_close(relation, NoLock);
 		if (!intact)
@@ -588,6 +694,8 @@ scan_begin(IdgenScan *scan, IdgenTable table, const char *name)
 	char		why[IDGEN_FAILURE_TEXT_MAX];
 	ScanKeyData key;
 
+	if (!idgen_tables_find())
+		return false;
 	scan->lock = lock_for_reading(table, name);
 	scan->relation = try_relation_open(found.relids[table], NoLock);
 	if (scan->relation == NULL)

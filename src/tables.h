@@ -82,6 +82,7 @@ extern uint64 idgen_tables_version;
 
 /* --- anywhere */
 extern bool idgen_tables_find(void);
+extern bool idgen_tables_find_quietly(void);
 extern Oid	idgen_tables_relid(IdgenTable table);
 extern bool idgen_tables_ours(Oid relid);
 extern void idgen_tables_wait_until(int64 until_us);

@@ -1,0 +1,164 @@
+# Messages that a catalog entry has changed arrive in the middle of whatever reads catalogs. What they free
+# is used by nobody afterwards, and none is lost.
+#
+# A fault shows best on a server with assertions, which overwrites what is freed and can discard its caches
+# at every opportunity; see the stage "servers" of test/run.sh.
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Idgen::Node;
+use Idgen::Session;
+
+my $quick = $ENV{QUICK};
+my $node = idgen_node('invalidations', conf => "idgen.wait_timeout = '2min'\nidgen.idle_timeout = '10min'\nmax_connections = 200");
+
+# Every crash is in the log, also one that the server recovered from meanwhile.
+sub no_crash
+{
+	my ($position, $name) = @_;
+	my @lines = grep { /was terminated by signal|TRAP:/ } split /\n/, log_since($node, $position);
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return is(join("\n", @lines), '', $name);
+}
+
+# Runs queries in one session; the failures.
+sub failures_of
+{
+	my ($session, @queries) = @_;
+	my @failures;
+	foreach my $sql (@queries)
+	{
+		my $result = $session->query($sql);
+		note(sprintf '%5.1f s  %s', Idgen::Session::seconds($result), $sql);
+		push @failures, "$sql: " . ($result->{lost} ? 'the connection was lost' : "$result->{error}{C} $result->{error}{M}")
+		  if $result->{lost} || $result->{error};
+		last if $result->{lost};
+	}
+	return join "\n", @failures;
+}
+
+# --- Every cache is discarded whenever it can be: one call of each kind, in a session and in the authority.
+
+# An external generator's calls, which the authority answers.
+sub external_calls
+{
+	my ($namespace) = @_;
+	return (
+		"CREATE TEMP TABLE held AS SELECT * FROM idgen_activate('$namespace')",
+		"SELECT idgen_acquire_grant('$namespace', incarnation, gen_random_uuid(), token, grant_id) FROM held",
+		'SELECT idgen_deactivate(incarnation, token) FROM held');
+}
+
+my @calls = (
+	q{SELECT idgen_create_namespace('discarded')},
+	q{SELECT idgen_next(), idgen_next('discarded')},
+	q{SELECT count(*) FROM idgen_next_batch(3, 'discarded')},
+	q{SELECT idgen_next_json('discarded')},
+	q{SELECT idgen_decode(idgen_next('discarded'), 'discarded'), idgen_timestamp(idgen_next())},
+	q{SELECT idgen_lower_bound(now(), 'discarded'), idgen_format('discarded')},
+	q{SELECT idgen_alter_namespace('discarded', run_ahead => '1 s', restricted => true)},
+	q{SELECT idgen_allow('discarded', 'plain', 'issue'), idgen_allow('discarded', 'plain', 'acquire')},
+	q{SET SESSION AUTHORIZATION plain; SELECT idgen_next('discarded'); RESET SESSION AUTHORIZATION},
+	external_calls('discarded'),
+	q{SELECT idgen_end_incarnation((SELECT incarnation FROM idgen_activate('discarded')))},
+	q{SELECT idgen_disallow('discarded', 'plain', 'issue')},
+	q{SELECT idgen_trace(idgen_next('discarded'), 'discarded')},
+	q{SELECT count(*) FROM idgen_stat_counters()},
+	q{SELECT count(*) FROM idgen_stat_cursors()},
+	q{SELECT * FROM idgen_stat_worker()},
+	q{BEGIN; CREATE TABLE t (id bigint DEFAULT idgen_next('discarded')); INSERT INTO t DEFAULT VALUES; ROLLBACK},
+	q{SELECT idgen_fence_namespace('discarded')},
+	q{SELECT idgen_retire_namespace('discarded')});
+
+SKIP:
+{
+	skip 'another part', 3 unless part('discarded');
+	skip 'this server was built without assertions and cannot discard its caches', 3
+	  unless $node->safe_psql('postgres', 'SHOW debug_assertions') eq 'on';
+	my $position = log_position($node);
+	my ($session, $ordinary) = map { Idgen::Session->new($node, options => "-c debug_discard_caches=$_") } (1, 0);
+
+	$ordinary->query('CREATE ROLE plain');
+	is(failures_of($session, @calls), '', 'a session that discards its caches fails in no call');
+
+	# A round may take half a minute then, and a grant has to be longer.
+	$ordinary->query('ALTER DATABASE postgres SET debug_discard_caches = 1');
+	$ordinary->query('SELECT pg_terminate_backend(pid, 60000) FROM idgen_stat_worker()');
+	is( failures_of($ordinary,
+			q{SELECT idgen_create_namespace('lasting', grant_interval => '30 min', horizon => '1 h')},
+			q{SELECT idgen_next('lasting')}, external_calls('lasting'), q{SELECT idgen_fence_namespace('lasting')}),
+		'', 'an authority that discards its caches fails in no call');
+	is(failures_of($session, 'DROP EXTENSION idgen'), '', 'and the extension can be dropped');
+	no_crash($position, 'no process crashed while caches were discarded');
+	$_->close foreach ($session, $ordinary);
+	$node->safe_psql('postgres', 'ALTER DATABASE postgres RESET ALL');
+	$node->safe_psql('postgres', 'CREATE EXTENSION idgen');
+}
+
+# --- Catalog entries change again and again while sessions that have cached nothing read them.
+
+# Runs a statement in a transaction of its own, again and again, until the code has returned.
+sub beside
+{
+	my ($dbname, $sql, $code) = @_;
+	my $session = Idgen::Session->new($node, dbname => $dbname);
+	$session->send("DO \$\$ BEGIN LOOP $sql; COMMIT; END LOOP; END \$\$");
+	$code->();
+	# There may have been a crash.
+	my ($canceller) = Idgen::Session->try_new($node);
+	$canceller->query('SELECT pg_cancel_backend(' . $session->pid . ')') if $canceller;
+	my $state = Idgen::Session::state_of($session->wait);
+	$session->close unless $session->lost;
+	return is($state, '57014', "meanwhile went on: $sql");
+}
+
+# Sessions of one call each.
+sub connects
+{
+	my ($sql) = @_;
+	my $script = PostgreSQL::Test::Utils::tempdir() . '/script';
+	append_to_file($script, "$sql;\n");
+	my ($out, $err);
+	my $status = IPC::Run::run([ 'pgbench', '-n', '-C', '-c', 4, '-T', $quick ? 6 : 15, '-f', $script, $node->connstr('postgres') ],
+		'>', \$out, '2>', \$err);
+	return ok($status, "new sessions get an ID: $sql") || diag($err);
+}
+
+if (part('altered'))
+{
+	my $position = log_position($node);
+	beside('postgres', q{PERFORM idgen_alter_namespace('default', grant_interval => '1 s')}, sub { connects('SELECT idgen_next()') });
+	no_crash($position, 'no process crashed while a namespace was altered');
+}
+
+# The schema of the extension is renamed to and fro. What a session has noted of it must be what it is in
+# the end.
+if (part('moved'))
+{
+	$node->safe_psql('postgres', 'CREATE DATABASE moved');
+	$node->safe_psql('moved', 'CREATE SCHEMA here; CREATE EXTENSION idgen SCHEMA here');
+	my (@sessions, %states);
+	beside('moved', 'ALTER SCHEMA here RENAME TO there; COMMIT; ALTER SCHEMA there RENAME TO here',
+		sub {
+			foreach (1 .. ($quick ? 40 : 80))
+			{
+				my $session = Idgen::Session->new($node, dbname => 'moved', options => '-c search_path=here,there');
+				# The function itself may not be there by either name while its own look-up is under way.
+				wait_until(sub { $session->sqlstate('SELECT idgen_next()') eq '' }, 30);
+				push @sessions, $session;
+			}
+		});
+	foreach my $session (@sessions)
+	{
+		my $result = $session->query(q{SELECT idgen_alter_namespace('default', run_ahead => '0 s')});
+		$states{ $result->{error} ? "$result->{error}{C} $result->{error}{M}" : '' }++;
+		$session->close;
+	}
+	is_deeply(\%states, { '' => scalar @sessions }, 'every session finds the tables where they are in the end');
+}
+
+$node->stop;
+done_testing();
