@@ -442,6 +442,22 @@ if rule published-again 131_quorum 'without a hole'; then
 	take src/round.c 'if (publish_again(job, survey, mark))' 'if (false)'
 fi
 
+# --- nothing that another role has planted is called
+
+if rule planted-overloads 109_planted 'the extension is made beside all of that'; then
+	take sql/idgen--1.0.sql "idgen_create_namespace('default'::pg_catalog.text, 41, 10, 12," "idgen_create_namespace('default'); --"
+	take sql/idgen--1.0.sql "    '2025-01-01 00:00:00+00'::pg_catalog.timestamptz, 1, '1 s'::pg_catalog.interval,
+    '10 s'::pg_catalog.interval, 0, NULL::integer, 'local'::pg_catalog.text, NULL::pg_catalog.text,
+    '0'::pg_catalog.interval, false, true);" ''
+fi
+if rule planted-operators 109_planted 'no view and no function body'; then
+	take sql/idgen--1.0.sql '(g.start_tick::pg_catalog.numeric OPERATOR(pg_catalog.*) n.tick_ms)' '(g.start_tick::pg_catalog.numeric * n.tick_ms)'
+fi
+if rule planted-path 109_planted 'nothing that was planted ran'; then
+	take sql/idgen--1.0.sql 'SET LOCAL search_path TO pg_catalog, pg_temp;' ''
+	take sql/idgen--1.0.sql '(g.start_tick::pg_catalog.numeric OPERATOR(pg_catalog.*) n.tick_ms)' '(g.start_tick::pg_catalog.numeric * n.tick_ms)'
+fi
+
 # No safety rule, and so not in the list: what the stage "instructions" watches.
 if [ "$wanted" = fast-path ]; then
 	found=1
