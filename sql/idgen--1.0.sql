@@ -124,7 +124,7 @@ RETURNS trigger
 AS 'MODULE_PATHNAME', 'idgen_guard'
 LANGUAGE C;
 COMMENT ON FUNCTION @extschema@.idgen_guard() IS
-'idgen: refuses changes to the authority''s tables from outside (55000), merges restored rows by maximum, ignores replicated ones';
+'idgen: refuses changes to the authority''s tables from outside (55000), merges the rows that their owner or a superuser restores by maximum (42501 for others), ignores what a subscription applies';
 REVOKE ALL ON FUNCTION @extschema@.idgen_guard() FROM PUBLIC;
 
 CREATE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE

@@ -121,10 +121,52 @@ if rule guards boundaries:damage 'DELETE FROM idgen_.*: 55000'; then
 
 	if (!keep)'
 fi
-if rule replicated-rows boundaries:damage 'every row is still there'; then
+if rule replicated-rows 106_restore 'rows of idgen are ignored|without an error|replication goes on'; then
 	take src/guard.c 'else if (from_replication())
 		keep = false;' 'else if (from_replication())
 		keep = true;'
+fi
+if rule replica-role 110_restored_rows 'replica: a copy'; then
+	take src/guard.c 'return IsLogicalWorker();' 'return IsLogicalWorker() || SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA;'
+fi
+if rule restored-by-owner 110_restored_rows 'writer restores no'; then
+	take src/guard.c '	require_owner(trigger);
+' ''
+fi
+if rule restored-mark-copies 110_restored_rows 'mark: nor a new one'; then
+	take src/namespace_rows.c '		idgen_statement_run(exists ? IDGEN_SQL_RAISE_MARK : IDGEN_SQL_INSERT_MARK, values, NULL);
+		forget_identity(name);' '		idgen_statement_run(exists ? IDGEN_SQL_RAISE_MARK : IDGEN_SQL_INSERT_MARK, values, NULL);
+		idgen_statement_run_for(IDGEN_SQL_RESET_SUMS, name);'
+fi
+if rule restored-floor-copies 110_restored_rows 'floor: nor a new one'; then
+	take src/namespace_rows.c '	if (higher)
+		forget_identity(name);' '	if (higher)
+		idgen_statement_run_for(IDGEN_SQL_RESET_SUMS, name);'
+fi
+if rule restored-mark-kills 110_restored_rows 'mark: the running statement'; then
+	take src/guard.c '	if (idgen_namespace_rows_merge_mark(name, worker, high_water))
+		idgen_hooks_kill_at_commit(name);' '	(void) idgen_namespace_rows_merge_mark(name, worker, high_water);'
+fi
+if rule restored-floor-kills 110_restored_rows 'floor: the running statement'; then
+	take src/guard.c '	if (copied)
+		idgen_hooks_kill_at_commit(name);' ''
+fi
+if rule restored-end-kills 110_restored_rows 'retired: the running statement'; then
+	take src/guard.c '	if (!keep && row.retired)
+		idgen_hooks_kill_at_commit(row.name);' ''
+fi
+if rule restored-format 110_restored_rows 'another format is refused'; then
+	take src/namespace_rows.c 'memcmp(&ours.layout, &row->layout, sizeof(IdgenLayout)) != 0' 'false'
+fi
+if rule format-changed 110_restored_rows 'in a format that was changed'; then
+	take src/generator.c 'else if (ns->format_changed)' 'else if (false)'
+	take src/round.c 'else if (ns->format_changed)' 'else if (false)'
+fi
+if rule early-marks 110_restored_rows 'has a copy'; then
+	take src/namespace_rows.c '		if (*copied)
+			check_restored_marks(row);' '		*copied = false;
+		if (*copied)
+			check_restored_marks(row);'
 fi
 if rule guards-enabled boundaries:damage 'no more is granted'; then
 	take src/tables.c '!guards_intact(relation)' 'false'
