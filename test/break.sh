@@ -352,6 +352,10 @@ if rule token 101_retry 'a wrong token'; then
 fi
 
 # What is secret
+if rule token-not-logged 111_tokens 'without the token: an error'; then
+	take src/module.c '	idgen_log_install();
+' ''
+fi
 if rule statement-hidden 150_sql_fuzz 'no fault was found'; then
 	take src/incarnation_functions.c 'errhidestmt(true);' ''
 fi
