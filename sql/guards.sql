@@ -71,15 +71,15 @@ SELECT count(*) AS lower FROM idgen_worker w JOIN guards_before b USING (namespa
 SELECT idgen_next('guards') > 0 AS issued;
 -- another format under the same name
 SELECT pg_temp.outcome('INSERT INTO idgen_namespace SELECT name, kind, timestamp_bits - 1, worker_bits, sequence_bits, epoch_ms, tick_ms,
-    horizon_ms, grant_interval_ms, run_ahead_ms, first_worker, last_worker, durability, promotion, restricted, issuing, retired, owner
-    FROM idgen_namespace WHERE name = ''guards''');
+    horizon_ms, grant_interval_ms, run_ahead_ms, first_worker, last_worker, durability, promotion, restricted, issuing, retired, owner,
+    issue_roles, acquire_roles FROM idgen_namespace WHERE name = ''guards''');
 SELECT pg_temp.outcome('INSERT INTO idgen_namespace SELECT name, kind, timestamp_bits, worker_bits, sequence_bits, epoch_ms + 1, tick_ms,
-    horizon_ms, grant_interval_ms, run_ahead_ms, first_worker, last_worker, durability, promotion, restricted, issuing, retired, owner
-    FROM idgen_namespace WHERE name = ''guards''');
+    horizon_ms, grant_interval_ms, run_ahead_ms, first_worker, last_worker, durability, promotion, restricted, issuing, retired, owner,
+    issue_roles, acquire_roles FROM idgen_namespace WHERE name = ''guards''');
 -- a worker range and a policy stay ours
 SELECT pg_temp.outcome('INSERT INTO idgen_namespace SELECT name, kind, timestamp_bits, worker_bits, sequence_bits, epoch_ms, tick_ms,
-    horizon_ms, 77, 7, 5, 6, durability, ''refuse'', restricted, issuing, retired, ''somebody''
-    FROM idgen_namespace WHERE name = ''guards''');
+    horizon_ms, 77, 7, 5, 6, durability, ''refuse'', restricted, issuing, retired, ''somebody'',
+    issue_roles, acquire_roles FROM idgen_namespace WHERE name = ''guards''');
 SELECT grant_interval_ms, run_ahead_ms, first_worker, last_worker, promotion FROM idgen_namespace WHERE name = 'guards';
 SELECT idgen_next('guards') > 0 AS issued;
 
@@ -109,24 +109,131 @@ SELECT idgen_next('guards') > 0 AS others;
 SELECT pg_temp.outcome('SELECT idgen_next(''guards copied'')');
 
 --
--- Replicated changes are ignored: nothing happens, and replication goes on.
+-- Each value of a restored row is one that a namespace can have, and the row is named.
+--
+CREATE FUNCTION pg_temp.restored(changes jsonb, base text DEFAULT 'guards') RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    state   text;
+    message text;
+    detail  text;
+    context text;
+BEGIN
+    INSERT INTO idgen_namespace SELECT (jsonb_populate_record(n, changes)).* FROM idgen_namespace n WHERE name = base;
+    RETURN 'done';
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT,
+        detail = PG_EXCEPTION_DETAIL, context = PG_EXCEPTION_CONTEXT;
+    RETURN concat_ws(' | ', state, message, nullif(detail, ''), split_part(context, E'\n', 1));
+END
+$$;
+SELECT c AS change, pg_temp.restored('{"name": "guards restored"}' || c) AS outcome FROM unnest(ARRAY[
+    '{"kind": "range"}', '{"timestamp_bits": 0}', '{"timestamp_bits": 64}', '{"worker_bits": 32}', '{"sequence_bits": -1}', '{"timestamp_bits": 42}',
+    '{"timestamp_bits": 5}', '{"epoch_ms": 9223372036854775807}', '{"tick_ms": 0}', '{"tick_ms": 3600001}', '{"horizon_ms": 0}', '{"horizon_ms": 3600001}',
+    '{"grant_interval_ms": 0}', '{"grant_interval_ms": 10001}', '{"run_ahead_ms": -1}', '{"run_ahead_ms": 10000}',
+    '{"first_worker": -1}', '{"last_worker": 1024}', '{"first_worker": 6, "last_worker": 5}', '{"durability": "none"}', '{"durability": ""}',
+    '{"promotion": "Fence"}', '{"promotion": "trust"}', '{"owner": ""}', '{"owner": null}', '{"retired": null}', '{"restricted": null}',
+    '{"issue_roles": [null]}', '{"issue_roles": [["a"], ["b"]]}', '{"acquire_roles": [""]}', '{"acquire_roles": null}']::jsonb[]) WITH ORDINALITY u (c, n) ORDER BY n;
+SELECT key, pg_temp.restored('{"name": "guards restored"}' || jsonb_build_object(key, repeat('x', 64))) AS outcome FROM unnest('{name,durability,promotion,owner}'::text[]) u (key);
+SELECT pg_temp.restored(jsonb_build_object('name', 'guards restored', 'issue_roles', ARRAY[repeat('x', 64)]));
+SELECT pg_temp.restored('{"name": ""}');
+SELECT count(*) AS restored FROM idgen_namespace WHERE name LIKE 'guards restored%';
+\set VERBOSITY default
+INSERT INTO idgen_worker VALUES ('guards', 1024, 1, NULL);
+INSERT INTO idgen_worker VALUES ('guards', 1, 2199023255553, NULL);
+INSERT INTO idgen_worker VALUES ('guards', 1, -1, NULL);
+INSERT INTO idgen_worker VALUES ('guards', -1, 1, NULL);
+INSERT INTO idgen_worker VALUES ('guards', 1, NULL, NULL);
+INSERT INTO idgen_worker VALUES (repeat('x', 64), 1, 1, NULL);
+INSERT INTO idgen_worker VALUES (NULL, 1, 1, NULL);
+INSERT INTO idgen_floor VALUES ('guards', 2199023255553);
+INSERT INTO idgen_floor VALUES ('guards', -1);
+INSERT INTO idgen_floor VALUES ('', 1);
+
+--
+-- Marks that come before their namespace: whoever creates it then has a copy, in the format that
+-- it had. So it is without any mark, if only the floor of a namespace never used has come.
+--
+INSERT INTO idgen_worker VALUES ('guards early', 9, 1099511627776, NULL);
+INSERT INTO idgen_floor VALUES ('guards early', 5), ('guards unused', 0);
+SELECT idgen_create_namespace('guards early', worker_bits => 3);
+SELECT idgen_create_namespace('guards early', timestamp_bits => 40, issuing => false);
+SELECT pg_temp.restored('{"name": "guards early", "worker_bits": 3, "last_worker": 7}');
+SELECT idgen_create_namespace('guards early');
+SELECT idgen_create_namespace('guards unused');
+SELECT pg_temp.outcome('SELECT idgen_next(''guards early'')');
+SELECT pg_temp.outcome('SELECT idgen_next(''guards unused'')');
+SELECT w.worker, w.high_water, f.floor FROM idgen_worker w JOIN idgen_floor f USING (namespace) WHERE namespace = 'guards early';
+
+--
+-- Only the owner of the tables restores, or a superuser: whoever may insert may not say what was
+-- granted.
+--
+CREATE ROLE regress_idgen_writer;
+CREATE ROLE regress_idgen_heir;
+GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON idgen_namespace, idgen_floor, idgen_worker, idgen_authority, idgen_incarnation, idgen_grant TO regress_idgen_writer;
+GRANT pg_write_all_data, pg_read_all_data TO regress_idgen_heir;
+CREATE VIEW guards_view AS TABLE idgen_worker;
+GRANT INSERT ON guards_view TO regress_idgen_writer;
+SET ROLE regress_idgen_writer;
+INSERT INTO idgen_worker VALUES ('guards', 1, 1000000000000, NULL);
+INSERT INTO idgen_worker VALUES ('guards', 1, 0, NULL);
+\echo :SQLSTATE
+INSERT INTO guards_view VALUES ('guards', 1, 1000000000000, NULL);
+INSERT INTO idgen_worker VALUES ('guards', 1, 1000000000000, NULL) ON CONFLICT DO NOTHING;
+INSERT INTO idgen_floor VALUES ('guards', 1000000000000) ON CONFLICT (namespace) DO UPDATE SET floor = 1000000000000;
+MERGE INTO idgen_floor USING (VALUES ('guards mine')) v (name) ON namespace = name WHEN NOT MATCHED THEN INSERT VALUES (name, 5);
+COPY idgen_floor FROM stdin;
+guards	1000000000000
+\.
+INSERT INTO idgen_namespace TABLE idgen_namespace;
+INSERT INTO idgen_namespace SELECT (jsonb_populate_record(n, '{"name": "guards mine", "owner": "regress_idgen_writer"}')).* FROM idgen_namespace n WHERE name = 'guards';
+UPDATE idgen_worker SET high_water = 1000000000000;
+DELETE FROM idgen_worker;
+TRUNCATE idgen_worker;
+MERGE INTO idgen_floor USING (VALUES ('guards')) v (name) ON namespace = name WHEN MATCHED THEN UPDATE SET floor = 5;
+SET ROLE regress_idgen_heir;
+INSERT INTO idgen_worker VALUES ('guards', 1, 1000000000000, NULL);
+UPDATE idgen_worker SET high_water = 1000000000000;
+RESET ROLE;
+SELECT idgen_next('guards') > 0 AS issued;
+SELECT count(*) AS intruded FROM idgen_namespace WHERE name LIKE 'guards mine%';
+-- who has the owner's rights restores; who only may call a function of the owner's does what it does
+SELECT quote_ident(current_user) AS owner \gset
+GRANT :owner TO regress_idgen_heir;
+SET ROLE regress_idgen_heir;
+INSERT INTO idgen_floor VALUES ('guards heir', 0);
+RESET ROLE;
+REVOKE :owner FROM regress_idgen_heir;
+CREATE FUNCTION guards_restore() RETURNS void LANGUAGE sql SECURITY DEFINER AS 'INSERT INTO idgen_floor VALUES (''guards defined'', 0)';
+SET ROLE regress_idgen_writer;
+SELECT guards_restore();
+RESET ROLE;
+SELECT namespace FROM idgen_floor WHERE namespace IN ('guards heir', 'guards defined') ORDER BY 1;
+DROP VIEW guards_view;
+DROP FUNCTION guards_restore();
+DROP OWNED BY regress_idgen_writer, regress_idgen_heir;
+DROP ROLE regress_idgen_writer, regress_idgen_heir;
+
+--
+-- session_replication_role makes no difference: rows that a session restores merge, and the rest is
+-- refused. (What a subscription applies is ignored: test/t/106_restore.pl.)
 --
 CREATE TEMP TABLE guards_rows AS SELECT * FROM idgen_namespace WHERE name LIKE 'guards%';
 SET session_replication_role = replica;
 SELECT t, pg_temp.outcome('DELETE FROM ' || t) AS delete FROM pg_temp.tables;
 SELECT pg_temp.outcome('UPDATE idgen_worker SET high_water = 0');
 SELECT pg_temp.outcome('UPDATE idgen_namespace SET retired = true');
-SELECT pg_temp.outcome('INSERT INTO idgen_worker VALUES (''guards'', 1, 1000000000000, NULL)');
-SELECT pg_temp.outcome('INSERT INTO idgen_namespace SELECT ''guards new'', kind, timestamp_bits, worker_bits, sequence_bits, epoch_ms, tick_ms,
-    horizon_ms, grant_interval_ms, run_ahead_ms, first_worker, last_worker, durability, promotion, restricted, issuing, retired, owner
-    FROM idgen_namespace WHERE name = ''guards''');
 SELECT pg_temp.outcome('TRUNCATE idgen_worker');
-SELECT idgen_next('guards') > 0 AS issued;
 SELECT idgen_create_namespace('guards created by a replica role');
+SELECT idgen_next('guards') > 0 AS issued, idgen_next('guards created by a replica role') > 0 AS created;
+INSERT INTO idgen_worker VALUES ('guards created by a replica role', 1, 1000000000000, NULL);
+SELECT pg_temp.restored('{"name": "guards new"}');
 RESET session_replication_role;
 SELECT count(*) AS changed FROM (SELECT * FROM guards_rows EXCEPT SELECT * FROM idgen_namespace) q;
-SELECT pg_temp.outcome('SELECT idgen_format(''guards new'')');
-SELECT idgen_next('guards') > 0 AS issued, idgen_next('guards created by a replica role') > 0 AS created;
+SELECT pg_temp.outcome('SELECT idgen_next(''guards new'')');
+SELECT pg_temp.outcome('SELECT idgen_next(''guards created by a replica role'')');
+SELECT idgen_next('guards') > 0 AS issued;
 
 --
 -- What is done to a table itself is noticed before anything is granted, and named. Undone, it goes

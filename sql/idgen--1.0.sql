@@ -3,6 +3,13 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION idgen" to load this file. \quit
 
+-- CREATE EXTENSION puts the extension's schema into the search path, and another role may have made
+-- an operator or a function there that fits better than PostgreSQL's own.  From here on only
+-- PostgreSQL's are found.  Views and function bodies name theirs in full besides, and call
+-- functions of this script with arguments of exactly their types, which no other function fits
+-- better.  The path is set back when CREATE EXTENSION ends.
+SET LOCAL search_path TO pg_catalog, pg_temp;
+
 --
 -- The authority's tables.  Only idgen writes them: guards refuse everybody
 -- else, the owner included, and the authority refuses to grant from tables
@@ -108,16 +115,16 @@ REVOKE ALL ON @extschema@.idgen_namespace, @extschema@.idgen_floor,
     @extschema@.idgen_worker, @extschema@.idgen_authority,
     @extschema@.idgen_incarnation, @extschema@.idgen_grant FROM PUBLIC;
 
-SELECT pg_catalog.pg_extension_config_dump('@extschema@.idgen_namespace', '');
-SELECT pg_catalog.pg_extension_config_dump('@extschema@.idgen_floor', '');
-SELECT pg_catalog.pg_extension_config_dump('@extschema@.idgen_worker', '');
+SELECT pg_catalog.pg_extension_config_dump('@extschema@.idgen_namespace'::pg_catalog.regclass, ''::pg_catalog.text);
+SELECT pg_catalog.pg_extension_config_dump('@extschema@.idgen_floor'::pg_catalog.regclass, ''::pg_catalog.text);
+SELECT pg_catalog.pg_extension_config_dump('@extschema@.idgen_worker'::pg_catalog.regclass, ''::pg_catalog.text);
 
 CREATE FUNCTION @extschema@.idgen_guard()
 RETURNS trigger
 AS 'MODULE_PATHNAME', 'idgen_guard'
 LANGUAGE C;
 COMMENT ON FUNCTION @extschema@.idgen_guard() IS
-'idgen: refuses changes to the authority''s tables from outside (55000), merges restored rows by maximum, ignores replicated ones';
+'idgen: refuses changes to the authority''s tables from outside (55000), merges the rows that their owner or a superuser restores by maximum (42501 for others), ignores what a subscription applies';
 REVOKE ALL ON FUNCTION @extschema@.idgen_guard() FROM PUBLIC;
 
 CREATE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE
@@ -380,15 +387,17 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT g.grant_id, g.worker,
-        pg_catalog.to_timestamp((n.epoch_ms + g.start_tick::pg_catalog.numeric * n.tick_ms) / 1000.0),
-        pg_catalog.to_timestamp((n.epoch_ms + g.end_tick::pg_catalog.numeric * n.tick_ms) / 1000.0),
+        pg_catalog.to_timestamp((n.epoch_ms::pg_catalog.numeric
+            OPERATOR(pg_catalog.+) (g.start_tick::pg_catalog.numeric OPERATOR(pg_catalog.*) n.tick_ms)) OPERATOR(pg_catalog./) 1000.0),
+        pg_catalog.to_timestamp((n.epoch_ms::pg_catalog.numeric
+            OPERATOR(pg_catalog.+) (g.end_tick::pg_catalog.numeric OPERATOR(pg_catalog.*) n.tick_ms)) OPERATOR(pg_catalog./) 1000.0),
         g.granted_at, g.incarnation, i.kind, i.role, i.address, i.application,
         i.activated_at, i.state
     FROM @extschema@.idgen_decode($1, $2) d
-    JOIN @extschema@.idgen_namespace n ON n.name = $2
-    JOIN @extschema@.idgen_grant g ON g.namespace = $2 AND g.worker = d.worker
-        AND g.start_tick <= d.tick AND g.end_tick > d.tick
-    LEFT JOIN @extschema@.idgen_incarnation i ON i.incarnation = g.incarnation;
+    JOIN @extschema@.idgen_namespace n ON n.name OPERATOR(pg_catalog.=) $2
+    JOIN @extschema@.idgen_grant g ON g.namespace OPERATOR(pg_catalog.=) $2 AND g.worker OPERATOR(pg_catalog.=) d.worker
+        AND g.start_tick OPERATOR(pg_catalog.<=) d.tick AND g.end_tick OPERATOR(pg_catalog.>) d.tick
+    LEFT JOIN @extschema@.idgen_incarnation i ON i.incarnation OPERATOR(pg_catalog.=) g.incarnation;
 END;
 COMMENT ON FUNCTION @extschema@.idgen_trace(bigint, text) IS
 'idgen: the grant and incarnation an ID was reserved under, and who activated it; no row if that is no longer recorded, or was never granted here';
@@ -443,44 +452,48 @@ CREATE VIEW @extschema@.idgen_stat_namespace AS
 SELECT n.name AS namespace,
     CASE WHEN n.retired THEN 'retired' WHEN NOT n.issuing THEN 'decoding'
         WHEN a.namespace IS NULL OR c.copied THEN 'copied'
-        WHEN t.now_tick >> n.timestamp_bits > 0 THEN 'exhausted'
-        WHEN f.floor > t.now_tick THEN 'fenced' ELSE 'issuing' END AS state,
+        WHEN (t.now_tick OPERATOR(pg_catalog.>>) n.timestamp_bits) OPERATOR(pg_catalog.>) 0 THEN 'exhausted'
+        WHEN f.floor OPERATOR(pg_catalog.>) t.now_tick THEN 'fenced' ELSE 'issuing' END AS state,
     n.durability, n.promotion, n.restricted, n.owner,
     coalesce(c.ids, 0) AS ids, coalesce(c.batches, 0) AS batches,
-    coalesce(c.tick_waits, 0) AS tick_waits, pg_catalog.round(coalesce(c.tick_wait_us, 0) / 1000.0, 3) AS tick_wait_ms,
-    coalesce(c.grant_waits, 0) AS grant_waits, pg_catalog.round(coalesce(c.grant_wait_us, 0) / 1000.0, 3) AS grant_wait_ms,
-    coalesce(c.lock_waits, 0) AS lock_waits, pg_catalog.round(coalesce(c.lock_wait_us, 0) / 1000.0, 3) AS lock_wait_ms,
+    coalesce(c.tick_waits, 0) AS tick_waits, pg_catalog.round(coalesce(c.tick_wait_us, 0) OPERATOR(pg_catalog./) 1000.0, 3) AS tick_wait_ms,
+    coalesce(c.grant_waits, 0) AS grant_waits, pg_catalog.round(coalesce(c.grant_wait_us, 0) OPERATOR(pg_catalog./) 1000.0, 3) AS grant_wait_ms,
+    coalesce(c.lock_waits, 0) AS lock_waits, pg_catalog.round(coalesce(c.lock_wait_us, 0) OPERATOR(pg_catalog./) 1000.0, 3) AS lock_wait_ms,
     coalesce(c.exhaustions, 0) AS exhaustions, coalesce(c.spills, 0) AS spills,
     coalesce(c.clock_behind, 0) AS clock_behind,
-    pg_catalog.round(coalesce(c.clock_behind_max_us, 0) / 1000.0, 3) AS clock_behind_max_ms,
+    pg_catalog.round(coalesce(c.clock_behind_max_us, 0) OPERATOR(pg_catalog./) 1000.0, 3) AS clock_behind_max_ms,
     coalesce(c.grants_missed, 0) AS grants_missed, coalesce(c.grants, 0) AS grants,
-    CASE WHEN c.grants > 0 THEN pg_catalog.round(c.grant_latency_us / 1000.0 / c.grants, 3) END AS grant_latency_avg_ms,
-    pg_catalog.round(coalesce(c.grant_latency_max_us, 0) / 1000.0, 3) AS grant_latency_max_ms,
+    CASE WHEN c.grants OPERATOR(pg_catalog.>) 0 THEN
+        pg_catalog.round((c.grant_latency_us OPERATOR(pg_catalog./) 1000.0) OPERATOR(pg_catalog./) c.grants, 3) END AS grant_latency_avg_ms,
+    pg_catalog.round(coalesce(c.grant_latency_max_us, 0) OPERATOR(pg_catalog./) 1000.0, 3) AS grant_latency_max_ms,
     coalesce(c.unconfirmed, 0) AS unconfirmed,
     coalesce(c.rejections, 0) AS rejections, coalesce(c.forks, 0) AS forks,
     coalesce(c.fences, 0) AS fences,
-    CASE WHEN f.floor > t.now_tick THEN
-        pg_catalog.to_timestamp(least((n.epoch_ms + f.floor::pg_catalog.float8 * n.tick_ms) / 1000.0,
-            9e12)) END AS fenced_until,
-    coalesce(c.errors, 0) AS errors, nullif(c.last_error, '') AS last_error, c.last_error_at,
-    w.total AS workers, w.reserved AS workers_reserved, w.total - w.reserved AS workers_free,
-    CASE WHEN n.timestamp_bits < 53 THEN pg_catalog.to_timestamp(least(
-        (n.epoch_ms + pg_catalog.power(2::pg_catalog.float8, n.timestamp_bits) * n.tick_ms) / 1000.0,
-        9e12)) END AS field_ends,
+    CASE WHEN f.floor OPERATOR(pg_catalog.>) t.now_tick THEN
+        pg_catalog.to_timestamp(least((n.epoch_ms::pg_catalog.float8
+            OPERATOR(pg_catalog.+) (f.floor::pg_catalog.float8 OPERATOR(pg_catalog.*) n.tick_ms::pg_catalog.float8))
+            OPERATOR(pg_catalog./) 1000.0::pg_catalog.float8, 9e12::pg_catalog.float8)) END AS fenced_until,
+    coalesce(c.errors, 0) AS errors, CASE WHEN c.last_error OPERATOR(pg_catalog.<>) '' THEN c.last_error END AS last_error, c.last_error_at,
+    w.total AS workers, w.reserved AS workers_reserved, w.total OPERATOR(pg_catalog.-) w.reserved AS workers_free,
+    CASE WHEN n.timestamp_bits OPERATOR(pg_catalog.<) 53 THEN pg_catalog.to_timestamp(least((n.epoch_ms::pg_catalog.float8
+        OPERATOR(pg_catalog.+) (pg_catalog.power(2::pg_catalog.float8, n.timestamp_bits::pg_catalog.float8)
+            OPERATOR(pg_catalog.*) n.tick_ms::pg_catalog.float8))
+        OPERATOR(pg_catalog./) 1000.0::pg_catalog.float8, 9e12::pg_catalog.float8)) END AS field_ends,
     c.stats_reset
 FROM @extschema@.idgen_namespace n
-LEFT JOIN @extschema@.idgen_floor f ON f.namespace = n.name
-LEFT JOIN @extschema@.idgen_authority a ON a.namespace = n.name
-LEFT JOIN @extschema@.idgen_stat_counters() c ON c.namespace = n.name
-CROSS JOIN LATERAL (SELECT pg_catalog.floor((extract(epoch FROM pg_catalog.clock_timestamp()) * 1000
-        - n.epoch_ms) / n.tick_ms)::bigint AS now_tick) t
+LEFT JOIN @extschema@.idgen_floor f ON f.namespace OPERATOR(pg_catalog.=) n.name
+LEFT JOIN @extschema@.idgen_authority a ON a.namespace OPERATOR(pg_catalog.=) n.name
+LEFT JOIN @extschema@.idgen_stat_counters() c ON c.namespace OPERATOR(pg_catalog.=) n.name
+CROSS JOIN LATERAL (SELECT pg_catalog.floor(((extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000)
+        OPERATOR(pg_catalog.-) n.epoch_ms) OPERATOR(pg_catalog./) n.tick_ms)::bigint AS now_tick) t
 CROSS JOIN LATERAL (SELECT
-    (n.last_worker::bigint - a.split_remainder + a.split_modulus) / a.split_modulus
-        - (n.first_worker::bigint - a.split_remainder + a.split_modulus - 1) / a.split_modulus AS total,
-    (SELECT count(*) FROM @extschema@.idgen_worker w
-        WHERE w.namespace = n.name AND w.high_water > t.now_tick
-        AND w.worker BETWEEN n.first_worker AND n.last_worker
-        AND w.worker % a.split_modulus = a.split_remainder) AS reserved) w;
+    (((n.last_worker::bigint OPERATOR(pg_catalog.-) a.split_remainder) OPERATOR(pg_catalog.+) a.split_modulus) OPERATOR(pg_catalog./) a.split_modulus)
+        OPERATOR(pg_catalog.-) ((((n.first_worker::bigint OPERATOR(pg_catalog.-) a.split_remainder) OPERATOR(pg_catalog.+) a.split_modulus) OPERATOR(pg_catalog.-) 1)
+            OPERATOR(pg_catalog./) a.split_modulus) AS total,
+    (SELECT pg_catalog.count(*) FROM @extschema@.idgen_worker w
+        WHERE w.namespace OPERATOR(pg_catalog.=) n.name AND w.high_water OPERATOR(pg_catalog.>) t.now_tick
+        AND w.worker OPERATOR(pg_catalog.>=) n.first_worker AND w.worker OPERATOR(pg_catalog.<=) n.last_worker
+        AND (w.worker OPERATOR(pg_catalog.%) a.split_modulus) OPERATOR(pg_catalog.=) a.split_remainder) AS reserved) w;
 COMMENT ON VIEW @extschema@.idgen_stat_namespace IS
 'idgen: one row per namespace of this database: state, what was issued and waited for since stats_reset, workers, how long the timestamp field lasts. last_error is an SQLSTATE';
 
@@ -488,13 +501,14 @@ CREATE VIEW @extschema@.idgen_stat_cursor AS
 SELECT d.datname AS database, c.namespace, c.worker, c.incarnation, c.ids, c.last_tick,
     c.sequence_used, c.granted_until, c.runway_ms
 FROM @extschema@.idgen_stat_cursors() c
-LEFT JOIN pg_catalog.pg_database d ON d.oid = c.database;
+LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) c.database;
 COMMENT ON VIEW @extschema@.idgen_stat_cursor IS
 'idgen: one row per cursor of this server; runway_ms is how long its grants last from now (negative: they are over)';
 
 CREATE VIEW @extschema@.idgen_stat_authority AS
 SELECT w.*, pg_catalog.pg_total_relation_size('@extschema@.idgen_grant'::pg_catalog.regclass) AS grant_bytes,
-    (SELECT count(*) FROM @extschema@.idgen_incarnation i WHERE i.state = 'active') AS incarnations_active
+    (SELECT pg_catalog.count(*) FROM @extschema@.idgen_incarnation i
+        WHERE i.state OPERATOR(pg_catalog.=) 'active') AS incarnations_active
 FROM @extschema@.idgen_stat_worker() w;
 COMMENT ON VIEW @extschema@.idgen_stat_authority IS
 'idgen: one row: the authority worker of this database (pid is null while none is needed), free cursors, kernel clock, fsync';
@@ -510,4 +524,7 @@ COMMENT ON FUNCTION @extschema@.idgen_stat_reset() IS
 'idgen: counts from zero again, for all namespaces of this database';
 REVOKE ALL ON FUNCTION @extschema@.idgen_stat_reset() FROM PUBLIC;
 
-SELECT @extschema@.idgen_create_namespace('default');
+SELECT @extschema@.idgen_create_namespace('default'::pg_catalog.text, 41, 10, 12,
+    '2025-01-01 00:00:00+00'::pg_catalog.timestamptz, 1, '1 s'::pg_catalog.interval,
+    '10 s'::pg_catalog.interval, 0, NULL::integer, 'local'::pg_catalog.text, NULL::pg_catalog.text,
+    '0'::pg_catalog.interval, false, true);

@@ -3,14 +3,19 @@
  *		The trigger on the authority's tables.
  *
  * idgen's own statements pass.  Rows from replication are ignored, so that a
- * publication FOR ALL TABLES is harmless.  Inserted rows of the tables that
- * pg_dump dumps are merged: marks only rise.  Everything else is refused, the
- * owner's and the superuser's included (S3).
+ * publication FOR ALL TABLES is harmless.  Rows that the owner of a table that
+ * pg_dump dumps inserts, or a superuser, are merged: marks only rise.  Everything
+ * else is refused, the owner's and the superuser's included (S3).
  */
 #include "compat.h"
 
+#include "catalog/pg_type.h"
 #include "commands/trigger.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "replication/logicalworker.h"
+#include "utils/acl.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 
 #include "hooks.h"
@@ -21,12 +26,16 @@
 
 PG_FUNCTION_INFO_V1(idgen_guard);
 
-/* Was this change made on another server, and is only applied here? */
+/*
+ * Was this change made on another server, and is only applied here?  A process of
+ * a subscription applies or copies it.  Not asked is session_replication_role: a
+ * session that restores a dump may have set it, and marks that were ignored then
+ * would be missing.
+ */
 static bool
 from_replication(void)
 {
-	return IsLogicalWorker() ||
-		SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA;
+	return IsLogicalWorker();
 }
 
 static void
@@ -39,94 +48,230 @@ refuse(const char *table)
 			 errhint("Use the functions of idgen.")));
 }
 
+/* --------------------------------------------------------------------
+ * What stands in a restored row
+ * -------------------------------------------------------------------- */
+
+/* Attribute numbers of the other tables that are dumped. */
+enum
+{
+	FLOOR_NAMESPACE = 1, FLOOR_FLOOR
+};
+enum
+{
+	WORKER_NAMESPACE = 1, WORKER_WORKER, WORKER_HIGH_WATER
+};
+
+/* A value that no row of idgen's has; the context names the row. */
+static void
+invalid(const char *what)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("invalid value in a restored row of idgen"),
+			 errdetail_internal("%s", what),
+			 errhint("Restore what pg_dump has written, unchanged.")));
+}
+
+static Datum
+nullable_column(TriggerData *trigger, int attribute, bool *isnull)
+{
+	return heap_getattr(trigger->tg_trigtuple, attribute,
+						RelationGetDescr(trigger->tg_relation), isnull);
+}
+
 /* A column of the new row; an error if it is null. */
 static Datum
 column(TriggerData *trigger, int attribute)
 {
 	bool		isnull;
-	Datum		value = heap_getattr(trigger->tg_trigtuple, attribute,
-									 RelationGetDescr(trigger->tg_relation),
-									 &isnull);
+	Datum		value = nullable_column(trigger, attribute, &isnull);
 
 	if (isnull)
 		ereport(ERROR,
 				(errcode(ERRCODE_NOT_NULL_VIOLATION),
-				 errmsg("null value in a restored row of table \"%s\"",
-						RelationGetRelationName(trigger->tg_relation))));
+				 errmsg("null value in a restored row of idgen"),
+				 errdetail("Column \"%s\" is null.",
+						   NameStr(TupleDescAttr(RelationGetDescr(trigger->tg_relation),
+												 attribute - 1)->attname))));
 	return value;
 }
 
-/* A namespace name out of a restored row. */
-static char *
-column_name(TriggerData *trigger, int attribute)
+/* The name of a namespace or role, or a word of a policy, of NAMEDATALEN. */
+static void
+column_name(TriggerData *trigger, int attribute, char *name)
 {
-	char	   *name = TextDatumGetCString(column(trigger, attribute));
+	char	   *value = TextDatumGetCString(column(trigger, attribute));
 
-	if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("invalid namespace name in a restored row")));
-	return name;
+	if (value[0] == '\0' || strlen(value) >= NAMEDATALEN)
+		invalid(psprintf("Column \"%s\" has %d bytes, and may have 1 to %d.",
+						 NameStr(TupleDescAttr(RelationGetDescr(trigger->tg_relation),
+											   attribute - 1)->attname),
+						 (int) strlen(value), NAMEDATALEN - 1));
+	strlcpy(name, value, NAMEDATALEN);
 }
+
+/* Names of roles: a list of names, which is what idgen_allow makes. */
+static void
+check_roles(TriggerData *trigger, int attribute)
+{
+	ArrayType  *names = DatumGetArrayTypeP(column(trigger, attribute));
+	Datum	   *datums;
+	int			count;
+
+	if (ARR_NDIM(names) > 1 || array_contains_nulls(names))
+		invalid(psprintf("Column \"%s\" is not a list of roles.",
+						 NameStr(TupleDescAttr(RelationGetDescr(trigger->tg_relation),
+											   attribute - 1)->attname)));
+	deconstruct_array(names, TEXTOID, -1, false, TYPALIGN_INT, &datums, NULL, &count);
+	for (int i = 0; i < count; i++)
+	{
+		int			length = (int) strlen(TextDatumGetCString(datums[i]));
+
+		if (length == 0 || length >= NAMEDATALEN)
+			invalid(psprintf("A role in column \"%s\" has %d bytes, and may have 1 to %d.",
+							 NameStr(TupleDescAttr(RelationGetDescr(trigger->tg_relation),
+												   attribute - 1)->attname),
+							 length, NAMEDATALEN - 1));
+	}
+}
+
+/* Names the row, as far as it has a key. */
+static void
+name_row(void *arg)
+{
+	errcontext("restored row of table %s", (const char *) arg);
+}
+
+/* "idgen_worker", namespace "orders", worker 7 */
+static char *
+row_name(TriggerData *trigger, Oid relid)
+{
+	const char *table = RelationGetRelationName(trigger->tg_relation);
+	bool		isnull;
+	Datum		value = nullable_column(trigger, 1, &isnull);
+	char	   *name;
+
+	if (isnull)
+		return psprintf("\"%s\", without a namespace", table);
+	name = TextDatumGetCString(value);
+	name[pg_mbcliplen(name, (int) strlen(name), NAMEDATALEN - 1)] = '\0';
+	value = relid == idgen_tables_relid(IDGEN_TABLE_WORKER) ?
+		nullable_column(trigger, WORKER_WORKER, &isnull) : (Datum) 0;
+	if (relid == idgen_tables_relid(IDGEN_TABLE_WORKER) && !isnull)
+		return psprintf("\"%s\", namespace \"%s\", worker %d", table, name,
+						DatumGetInt32(value));
+	return psprintf("\"%s\", namespace \"%s\"", table, name);
+}
+
+/* --------------------------------------------------------------------
+ * Merging restored rows
+ * -------------------------------------------------------------------- */
 
 static bool
 merge_namespace(TriggerData *trigger)
 {
 	IdgenNamespaceRow row;
 	IdgenLayoutCheck check;
+	bool		keep;
 
 	memset(&row, 0, sizeof(row));
-	strlcpy(row.name, column_name(trigger, 1), NAMEDATALEN);
+	column_name(trigger, IDGEN_NAMESPACE_NAME, row.name);
+	if (strcmp(TextDatumGetCString(column(trigger, IDGEN_NAMESPACE_KIND)), "time") != 0)
+		invalid("The kind of a namespace is \"time\".");
 	row.layout.kind = IDGEN_KIND_TIME;
-	row.layout.timestamp_bits = DatumGetInt32(column(trigger, 3));
-	row.layout.worker_bits = DatumGetInt32(column(trigger, 4));
-	row.layout.sequence_bits = DatumGetInt32(column(trigger, 5));
-	row.layout.epoch_ms = DatumGetInt64(column(trigger, 6));
-	row.layout.tick_ms = DatumGetInt64(column(trigger, 7));
-	row.layout.horizon_ms = DatumGetInt64(column(trigger, 8));
-	row.grant_interval_ms = DatumGetInt64(column(trigger, 9));
-	row.run_ahead_ms = DatumGetInt64(column(trigger, 10));
-	row.first_worker = DatumGetInt32(column(trigger, 11));
-	row.last_worker = DatumGetInt32(column(trigger, 12));
-	strlcpy(row.durability, TextDatumGetCString(column(trigger, 13)), NAMEDATALEN);
-	strlcpy(row.promotion, TextDatumGetCString(column(trigger, 14)), NAMEDATALEN);
-	row.retired = DatumGetBool(column(trigger, 17));
+	row.layout.timestamp_bits = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_TIMESTAMP_BITS));
+	row.layout.worker_bits = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_WORKER_BITS));
+	row.layout.sequence_bits = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_SEQUENCE_BITS));
+	row.layout.epoch_ms = DatumGetInt64(column(trigger, IDGEN_NAMESPACE_EPOCH_MS));
+	row.layout.tick_ms = DatumGetInt64(column(trigger, IDGEN_NAMESPACE_TICK_MS));
+	row.layout.horizon_ms = DatumGetInt64(column(trigger, IDGEN_NAMESPACE_HORIZON_MS));
+	row.grant_interval_ms = DatumGetInt64(column(trigger, IDGEN_NAMESPACE_GRANT_INTERVAL_MS));
+	row.run_ahead_ms = DatumGetInt64(column(trigger, IDGEN_NAMESPACE_RUN_AHEAD_MS));
+	row.first_worker = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_FIRST_WORKER));
+	row.last_worker = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_LAST_WORKER));
+	column_name(trigger, IDGEN_NAMESPACE_DURABILITY, row.durability);
+	column_name(trigger, IDGEN_NAMESPACE_PROMOTION, row.promotion);
+	row.restricted = DatumGetBool(column(trigger, IDGEN_NAMESPACE_RESTRICTED));
+	row.issuing = DatumGetBool(column(trigger, IDGEN_NAMESPACE_ISSUING));
+	row.retired = DatumGetBool(column(trigger, IDGEN_NAMESPACE_RETIRED));
+	column_name(trigger, IDGEN_NAMESPACE_OWNER, row.owner);
+	check_roles(trigger, IDGEN_NAMESPACE_ISSUE_ROLES);
+	check_roles(trigger, IDGEN_NAMESPACE_ACQUIRE_ROLES);
 	check = idgen_layout_validate(&row.layout);
-	if (check != IDGEN_LAYOUT_OK && check != IDGEN_LAYOUT_SHORT_FIELD)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("invalid format of namespace \"%s\" in a restored row",
-						row.name)));
+	if (check != IDGEN_LAYOUT_OK &&
+		(check != IDGEN_LAYOUT_SHORT_FIELD || row.issuing))
+		invalid("Its format is none that a namespace can have.");
 	idgen_namespace_check_row(&row);
-	return idgen_namespace_rows_merge(&row);
+	keep = idgen_namespace_rows_merge(&row);
+	if (!keep && row.retired)
+		idgen_hooks_kill_at_commit(row.name);
+	return keep;
+}
+
+/* Does a mark fit the namespace, if it is there already? */
+static void
+check_mark(const char *name, int32 worker, int64 mark)
+{
+	IdgenNamespaceRow row;
+
+	if (worker < 0)
+		invalid("A worker is not negative.");
+	if (mark < 0)
+		invalid("A mark is not negative.");
+	if (!idgen_tables_read_namespace(name, &row))
+		return;
+	if (worker >= idgen_layout_worker_count(&row.layout))
+		invalid("The namespace has fewer workers.");
+	if (mark > idgen_layout_tick_count(&row.layout))
+		invalid("The mark is past the end of the timestamp field.");
 }
 
 static bool
 merge_floor(TriggerData *trigger)
 {
+	char		name[NAMEDATALEN];
+	int64		floor = DatumGetInt64(column(trigger, FLOOR_FLOOR));
 	bool		copied;
-	bool		keep = idgen_namespace_rows_merge_floor(column_name(trigger, 1),
-												DatumGetInt64(column(trigger, 2)),
-												&copied);
+	bool		keep;
 
+	column_name(trigger, FLOOR_NAMESPACE, name);
+	check_mark(name, 0, floor);
+	keep = idgen_namespace_rows_merge_floor(name, floor, &copied);
 	if (copied)
-		idgen_hooks_kill_at_commit(column_name(trigger, 1));
+		idgen_hooks_kill_at_commit(name);
 	return keep;
 }
 
 static bool
 merge_worker(TriggerData *trigger)
 {
-	int32		worker = DatumGetInt32(column(trigger, 2));
-	int64		high_water = DatumGetInt64(column(trigger, 3));
+	char		name[NAMEDATALEN];
+	int32		worker = DatumGetInt32(column(trigger, WORKER_WORKER));
+	int64		high_water = DatumGetInt64(column(trigger, WORKER_HIGH_WATER));
 
-	if (worker < 0 || high_water < 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("invalid mark in a restored row")));
-	if (idgen_namespace_rows_merge_mark(column_name(trigger, 1), worker, high_water))
-		idgen_hooks_kill_at_commit(column_name(trigger, 1));
+	column_name(trigger, WORKER_NAMESPACE, name);
+	check_mark(name, worker, high_water);
+	if (idgen_namespace_rows_merge_mark(name, worker, high_water))
+		idgen_hooks_kill_at_commit(name);
 	return false;
+}
+
+/*
+ * Whoever may insert is not whoever may say what was granted: a blanket GRANT or
+ * pg_write_all_data gives the one.  As ALTER TABLE does, ask for the owner.
+ */
+static void
+require_owner(TriggerData *trigger)
+{
+	if (has_privs_of_role(GetUserId(), trigger->tg_relation->rd_rel->relowner))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("must be owner of table \"%s\" to restore rows into it",
+					RelationGetRelationName(trigger->tg_relation)),
+			 errdetail("Its rows keep IDs unique."),
+			 errhint("Restore the dump as the owner of the extension or as a superuser.")));
 }
 
 /*
@@ -137,17 +282,25 @@ static bool
 merge(TriggerData *trigger)
 {
 	Oid			relid = RelationGetRelid(trigger->tg_relation);
+	ErrorContextCallback context = {.previous = error_context_stack, .callback = name_row};
+	bool		keep;
 
-	if (!idgen_tables_find())
+	if (!idgen_tables_find() ||
+		(relid != idgen_tables_relid(IDGEN_TABLE_NAMESPACE) &&
+		 relid != idgen_tables_relid(IDGEN_TABLE_FLOOR) &&
+		 relid != idgen_tables_relid(IDGEN_TABLE_WORKER)))
 		refuse(RelationGetRelationName(trigger->tg_relation));
+	require_owner(trigger);
+	context.arg = row_name(trigger, relid);
+	error_context_stack = &context;
 	if (relid == idgen_tables_relid(IDGEN_TABLE_NAMESPACE))
-		return merge_namespace(trigger);
-	if (relid == idgen_tables_relid(IDGEN_TABLE_FLOOR))
-		return merge_floor(trigger);
-	if (relid == idgen_tables_relid(IDGEN_TABLE_WORKER))
-		return merge_worker(trigger);
-	refuse(RelationGetRelationName(trigger->tg_relation));
-	return false;
+		keep = merge_namespace(trigger);
+	else if (relid == idgen_tables_relid(IDGEN_TABLE_FLOOR))
+		keep = merge_floor(trigger);
+	else
+		keep = merge_worker(trigger);
+	error_context_stack = context.previous;
+	return keep;
 }
 
 /* A mark never decreases (S3), not even by a mistake of our own. */

@@ -8,6 +8,7 @@
 
 #include "authority.h"
 #include "hooks.h"
+#include "log.h"
 #include "namespace.h"
 #include "settings.h"
 #include "shmem.h"
@@ -28,6 +29,7 @@ _PG_init(void)
 
 	idgen_settings_define(preloaded);
 	idgen_namespace_init();
+	idgen_log_install();
 	if (preloaded)
 	{
 		idgen_shmem_install_hooks();

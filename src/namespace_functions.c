@@ -213,6 +213,7 @@ idgen_create_namespace(PG_FUNCTION_ARGS)
 {
 	IdgenNamespaceRow row;
 	IdgenAuthorityRow authority;
+	bool		copied;
 
 	PreventCommandIfReadOnly("idgen_create_namespace()");
 	PreventCommandDuringRecovery("idgen_create_namespace()");
@@ -234,10 +235,15 @@ idgen_create_namespace(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("extension \"idgen\" is not installed in this database")));
 	make_authority(&row, &authority);
-	if (!idgen_namespace_rows_insert(&row, &authority))
+	if (!idgen_namespace_rows_insert(&row, &authority, &copied))
 		ereport(ERROR,
 				(errcode(ERRCODE_DUPLICATE_OBJECT),
 				 errmsg("namespace \"%s\" already exists", row.name)));
+	if (copied)
+		ereport(WARNING,
+				(errmsg("namespace \"%s\" begins as a copy", row.name),
+				 errdetail("Marks of this name were restored before, from a database that may still issue IDs."),
+				 errhint("Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() with its name.")));
 	PG_RETURN_VOID();
 }
 

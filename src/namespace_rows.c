@@ -68,15 +68,45 @@ authority_arguments(const char *name, const IdgenAuthorityRow *row, Datum *value
 }
 
 /*
+ * What was restored of a namespace before the namespace itself must fit its
+ * format.
+ */
+static void
+check_restored_marks(const IdgenNamespaceRow *row)
+{
+	bool		isnull;
+	int64		mark = idgen_namespace_rows_highest_mark(row->name);
+	int64		worker;
+
+	idgen_statement_run_for(IDGEN_SQL_HIGHEST_WORKER, row->name);
+	worker = DatumGetInt32(idgen_statement_value(0, 1, &isnull));
+	if (mark <= idgen_layout_tick_count(&row->layout) &&
+		worker < idgen_layout_worker_count(&row->layout))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("marks that were restored for namespace \"%s\" do not fit its format",
+					row->name),
+			 errdetail("The highest mark is " INT64_FORMAT ", and the highest worker " INT64_FORMAT ".",
+					   mark, worker),
+			 errhint("Use the format that the namespace had.")));
+}
+
+/*
  * A new namespace with its identity and a floor of 0.  False if the name is
  * taken, also by a transaction that committed while this one waited for it.
+ *
+ * Where a restore has brought a floor or marks of this name, the namespace is what
+ * they belong to: a copy, without an identity (*copied).
  */
 bool
 idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
-							  const IdgenAuthorityRow *authority)
+							  const IdgenAuthorityRow *authority, bool *copied)
 {
 	Datum		values[IDGEN_ARGUMENTS_MAX];
 	bool		inserted;
+
+	*copied = false;
 
 	idgen_statement_begin(row->name);
 	values[IDGEN_NAMESPACE_NAME - 1] = CStringGetTextDatum(row->name);
@@ -102,13 +132,15 @@ idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
 	{
 		values[0] = CStringGetTextDatum(row->name);
 		values[1] = Int64GetDatum(0);
-		idgen_statement_run(IDGEN_SQL_INSERT_FLOOR, values, NULL);
-
-		authority_arguments(row->name, authority, values);
-		idgen_statement_run(IDGEN_SQL_INSERT_AUTHORITY, values, NULL);
-
-		/* a restore may have left marks of this name: they count */
-		idgen_statement_run_for(IDGEN_SQL_RESET_SUMS, row->name);
+		*copied = idgen_statement_run(IDGEN_SQL_INSERT_FLOOR, values, NULL) == 0 ||
+			idgen_namespace_rows_ever_granted(row->name);
+		if (*copied)
+			check_restored_marks(row);
+		else
+		{
+			authority_arguments(row->name, authority, values);
+			idgen_statement_run(IDGEN_SQL_INSERT_AUTHORITY, values, NULL);
+		}
 	}
 	idgen_statement_end();
 	idgen_tables_announce();
@@ -203,6 +235,9 @@ idgen_namespace_rows_merge(const IdgenNamespaceRow *row)
 
 	if (!idgen_tables_read_namespace(row->name, &ours))
 	{
+		idgen_statement_begin(row->name);
+		check_restored_marks(row);
+		idgen_statement_end();
 		idgen_tables_announce();
 		return true;
 	}

@@ -22,7 +22,8 @@ typedef struct IdgenPolicyGiven
 } IdgenPolicyGiven;
 
 extern bool idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
-										  const IdgenAuthorityRow *authority);
+										  const IdgenAuthorityRow *authority,
+										  bool *copied);
 extern bool idgen_namespace_rows_lock_policy(const char *name);
 extern void idgen_namespace_rows_write_policy(const IdgenNamespaceRow *row,
 									  const IdgenPolicyGiven *given);

@@ -77,6 +77,10 @@ static const struct
 		"INSERT INTO {worker} VALUES ($1, $2, $3, NULL)", 3,
 		{TEXTOID, INT4OID, INT8OID}
 	},
+	[IDGEN_SQL_HIGHEST_WORKER] = {
+		"SELECT coalesce(max(worker), 0) FROM ONLY {worker} WHERE namespace = $1", 1,
+		{TEXTOID}
+	},
 	[IDGEN_SQL_EXTERNAL_UNTIL] = {
 		"SELECT max(n.epoch_ms + w.high_water::numeric * n.tick_ms)::float8"
 		" FROM ONLY {worker} w JOIN ONLY {namespace} n ON n.name = w.namespace"

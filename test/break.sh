@@ -121,10 +121,52 @@ if rule guards boundaries:damage 'DELETE FROM idgen_.*: 55000'; then
 
 	if (!keep)'
 fi
-if rule replicated-rows boundaries:damage 'every row is still there'; then
+if rule replicated-rows 106_restore 'rows of idgen are ignored|without an error|replication goes on'; then
 	take src/guard.c 'else if (from_replication())
 		keep = false;' 'else if (from_replication())
 		keep = true;'
+fi
+if rule replica-role 110_restored_rows 'replica: a copy'; then
+	take src/guard.c 'return IsLogicalWorker();' 'return IsLogicalWorker() || SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA;'
+fi
+if rule restored-by-owner 110_restored_rows 'writer restores no'; then
+	take src/guard.c '	require_owner(trigger);
+' ''
+fi
+if rule restored-mark-copies 110_restored_rows 'mark: nor a new one'; then
+	take src/namespace_rows.c '		idgen_statement_run(exists ? IDGEN_SQL_RAISE_MARK : IDGEN_SQL_INSERT_MARK, values, NULL);
+		forget_identity(name);' '		idgen_statement_run(exists ? IDGEN_SQL_RAISE_MARK : IDGEN_SQL_INSERT_MARK, values, NULL);
+		idgen_statement_run_for(IDGEN_SQL_RESET_SUMS, name);'
+fi
+if rule restored-floor-copies 110_restored_rows 'floor: nor a new one'; then
+	take src/namespace_rows.c '	if (higher)
+		forget_identity(name);' '	if (higher)
+		idgen_statement_run_for(IDGEN_SQL_RESET_SUMS, name);'
+fi
+if rule restored-mark-kills 110_restored_rows 'mark: the running statement'; then
+	take src/guard.c '	if (idgen_namespace_rows_merge_mark(name, worker, high_water))
+		idgen_hooks_kill_at_commit(name);' '	(void) idgen_namespace_rows_merge_mark(name, worker, high_water);'
+fi
+if rule restored-floor-kills 110_restored_rows 'floor: the running statement'; then
+	take src/guard.c '	if (copied)
+		idgen_hooks_kill_at_commit(name);' ''
+fi
+if rule restored-end-kills 110_restored_rows 'retired: the running statement'; then
+	take src/guard.c '	if (!keep && row.retired)
+		idgen_hooks_kill_at_commit(row.name);' ''
+fi
+if rule restored-format 110_restored_rows 'another format is refused'; then
+	take src/namespace_rows.c 'memcmp(&ours.layout, &row->layout, sizeof(IdgenLayout)) != 0' 'false'
+fi
+if rule format-changed 110_restored_rows 'in a format that was changed'; then
+	take src/generator.c 'else if (ns->format_changed)' 'else if (false)'
+	take src/round.c 'else if (ns->format_changed)' 'else if (false)'
+fi
+if rule early-marks 110_restored_rows 'has a copy'; then
+	take src/namespace_rows.c '		if (*copied)
+			check_restored_marks(row);' '		*copied = false;
+		if (*copied)
+			check_restored_marks(row);'
 fi
 if rule guards-enabled boundaries:damage 'no more is granted'; then
 	take src/tables.c '!guards_intact(relation)' 'false'
@@ -330,6 +372,10 @@ if rule token 101_retry 'a wrong token'; then
 fi
 
 # What is secret
+if rule token-not-logged 111_tokens 'without the token: an error'; then
+	take src/module.c '	idgen_log_install();
+' ''
+fi
 if rule statement-hidden 150_sql_fuzz 'no fault was found'; then
 	take src/incarnation_functions.c 'errhidestmt(true);' ''
 fi
@@ -460,6 +506,22 @@ if rule others-reservations 131_quorum 'and is the only one'; then
 fi
 if rule published-again 131_quorum 'without a hole'; then
 	take src/round.c 'if (publish_again(job, survey, mark))' 'if (false)'
+fi
+
+# --- nothing that another role has planted is called
+
+if rule planted-overloads 109_planted 'the extension is made beside all of that'; then
+	take sql/idgen--1.0.sql "idgen_create_namespace('default'::pg_catalog.text, 41, 10, 12," "idgen_create_namespace('default'); --"
+	take sql/idgen--1.0.sql "    '2025-01-01 00:00:00+00'::pg_catalog.timestamptz, 1, '1 s'::pg_catalog.interval,
+    '10 s'::pg_catalog.interval, 0, NULL::integer, 'local'::pg_catalog.text, NULL::pg_catalog.text,
+    '0'::pg_catalog.interval, false, true);" ''
+fi
+if rule planted-operators 109_planted 'no view and no function body'; then
+	take sql/idgen--1.0.sql '(g.start_tick::pg_catalog.numeric OPERATOR(pg_catalog.*) n.tick_ms)' '(g.start_tick::pg_catalog.numeric * n.tick_ms)'
+fi
+if rule planted-path 109_planted 'nothing that was planted ran'; then
+	take sql/idgen--1.0.sql 'SET LOCAL search_path TO pg_catalog, pg_temp;' ''
+	take sql/idgen--1.0.sql '(g.start_tick::pg_catalog.numeric OPERATOR(pg_catalog.*) n.tick_ms)' '(g.start_tick::pg_catalog.numeric * n.tick_ms)'
 fi
 
 # No safety rule, and so not in the list: what the stage "instructions" watches.

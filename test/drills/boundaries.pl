@@ -143,7 +143,7 @@ my %ways = (
 my @harmless = (
 	[ 'DELETE FROM %t', '55000' ],
 	[ 'TRUNCATE %t', '55000' ],
-	[ "SET session_replication_role = 'replica'; DELETE FROM %t", '' ],
+	[ "SET session_replication_role = 'replica'; DELETE FROM %t", '55000' ],
 	[ "SET session_replication_role = 'replica'; TRUNCATE %t", '55000' ],
 );
 
@@ -223,7 +223,7 @@ if (part('damage'))
 			my ($sql, $state) = @$harmless;
 			$sql =~ s/%t/$case->{table}/g;
 			my $count = $session->value("SELECT count(*) FROM $case->{table}");
-			is($session->sqlstate($sql), $state, "$sql: " . ($state || 'ignored'));
+			is($session->sqlstate($sql), $state, "$sql: $state");
 			$session->query('RESET session_replication_role');
 			cmp_ok($session->value("SELECT count(*) FROM $case->{table}"), '>=', $count, 'every row is still there');
 		}

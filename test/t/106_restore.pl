@@ -182,6 +182,31 @@ foreach my $way ([ 'plain', $plain, marks_in($plain) ], [ 'inserts', $inserts, $
 	$copy->close;
 }
 
+# --- Past the triggers, or as a replica.
+
+make_database('as_replica');
+{
+	local $ENV{PGOPTIONS} = '-c session_replication_role=replica';
+	psql('as_replica', $plain, 'restored under session_replication_role = replica');
+}
+my $replica = session('as_replica');
+none_lower(marks($replica), 'all marks and floors are there', marks_in($plain));
+is(policies($replica), $policies, 'and the namespaces');
+is($replica->sqlstate("SELECT idgen_next('$_')"), 'IG007', "$_ issues nothing before it is adopted") foreach ('default', 'orders', 'items', 'unused');
+adopts($replica, 'orders', 'as a replica');
+$replica->close;
+
+make_database('untriggered', "SELECT idgen_create_namespace('own', $short)", 'CREATE TABLE public.entries (id bigint, a int)');
+my $untriggered = session('untriggered');
+issue($untriggered, 'own', 5);
+$node->command_fails([ 'pg_restore', '--data-only', '--disable-triggers', '-d', 'untriggered', $custom ], 'pg_restore --data-only --disable-triggers meets rows that are there');
+$untriggered->query("SET idgen.wait_timeout = '100ms'");
+ok(wait_until(sub { Idgen::Session::state_of(known_cause($untriggered, "SELECT idgen_next_batch(1000000, 'own')")) eq 'IG005' }, 30), 'and leaves guards behind that are not as they were: nothing is granted');
+is($untriggered->sqlstate(join ';', map { my $table = $_; map { "ALTER TABLE idgen_$table ENABLE ALWAYS TRIGGER idgen_guard_$_" } qw(row truncate) } qw(namespace floor worker)), '', 'they are set right');
+$untriggered->query('RESET idgen.wait_timeout');
+issue($untriggered, 'own', 5);
+$untriggered->close;
+
 # --- In parallel, and the schema before the data.
 
 make_database('parallel');

@@ -177,8 +177,8 @@ is($watcher->value(q{SELECT fenced_until BETWEEN clock_timestamp() AND clock_tim
 ok(wait_until(sub { of('fenced')->{state} eq 'issuing' }, 30), 'it passes');
 is(of('fenced')->{fenced_until}, undef, 'and is over');
 is($session->sqlstate(q{SELECT idgen_next('fenced')}), '', 'IDs come again');
-# a restored floor above all that its format can hold
-$super->value(q{INSERT INTO idgen_floor VALUES ('far', 9223372036854775807)});
+# a restored floor at the end of all that its format can hold
+$super->value(q{INSERT INTO idgen_floor VALUES ('far', 2305843009213693952)});
 is($watcher->sqlstate('SELECT * FROM idgen_stat_namespace'), '', 'a fence beyond all times does not spoil the view') or diag(explain($watcher->{last_error}));
 
 # --- External generators.
