@@ -18,6 +18,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 [ $# -gt 0 ] || die 'usage: test/run.sh STAGE...'
 [ -n "${IDGEN_SCRATCH:-}" ] || exec "$top/test/sandbox.sh" test/run.sh "$@"
+! awkward_path "$IDGEN_SCRATCH" || die "IDGEN_SCRATCH: make would take this path apart: $IDGEN_SCRATCH"
 cd "$top"
 export IDGEN_TOP=$top
 

@@ -34,7 +34,7 @@ need()
 }
 
 have() { command -v "$1" >/dev/null 2>&1; }
-has_header() { echo "#include <$1>" | "${cc:-gcc}" -E - >/dev/null 2>&1; }
+has_header() { echo "#include <$1>" | "${compiler[@]}" -E - >/dev/null 2>&1; }
 
 # No package helps against a PG_CONFIG that is mistyped.
 if pg_config_given && ! of_distribution "$PG_CONFIG" && ! have "$PG_CONFIG"; then
@@ -45,18 +45,15 @@ check_temporary_files "${TMPDIR:-/tmp}"
 # ---------------------------------------------------------------------------------------------
 # What is missing
 
-# The compiler that PGXS will call, whatever "cc" may be. Sets cc to its first word.
+# Sets compiler to the one that PGXS will call, whatever "cc" may be, with its options.
 check_compiler()
 {
-	cc=gcc
-	# Word splitting on purpose: options may follow.
-	# shellcheck disable=SC2046
-	! $found || set -- $("$PG_CONFIG" --cc 2>/dev/null)
-	cc=${1:-gcc}
-	if ! have "$cc"; then
-		case ${cc##*/} in
+	compiler=(gcc)
+	! $found || read -r -a compiler <<<"$("$PG_CONFIG" --cc 2>/dev/null || echo gcc)"
+	if ! have "${compiler[0]}"; then
+		case ${compiler[0]##*/} in
 			cc) need 'a C compiler' gcc libc6-dev ;;
-			*) need "the C compiler $cc" "${cc##*/}" libc6-dev ;;
+			*) need "the C compiler ${compiler[0]}" "${compiler[0]##*/}" libc6-dev ;;
 		esac
 	elif ! has_header stdio.h; then
 		need "the C library's headers" libc6-dev

@@ -317,6 +317,8 @@ check 'a TMPDIR with a space is not used for it' \
 	eval 'real bash -c "cd \"\$1\" && TMPDIR=\"\$2\" exec test/sandbox.sh bash -c \"echo \\\$TMPDIR \\\$IDGEN_SCRATCH\"" - "$dir/a tree" "$dir/a tmp" && says_not "a t"'
 check 'a private tree cannot be made there, and says so' \
 	eval '! real test/private-tree.sh "$dir/a tmp/pg" && says "take this path apart"'
+check 'nor a run of tests, which says so, too' \
+	eval '! real env IDGEN_SCRATCH="$dir/a tmp" test/run.sh unit && says "take this path apart"'
 
 small_tree "$dir/tree"
 library() { echo "$1/root$("${PG_CONFIG:-pg_config}" --pkglibdir)/idgen.so"; }
