@@ -20,6 +20,7 @@ skip()
 }
 
 [ "$(id -u)" -eq 0 ] || skip 'not root'
+command -v debootstrap >/dev/null || "$top/test/setup.sh" fresh >&2 || true
 for tool in debootstrap apt-get apt-config unshare chroot; do
 	command -v "$tool" >/dev/null || skip "there is no $tool"
 done
