@@ -68,7 +68,8 @@ pgxs()
 {
 	file "$1/pgxs/src/makefiles/pgxs.mk" <<-END
 		CC = $(cat "$machine/${1%/lib}/cc" 2>/dev/null || echo gcc)
-		all: compiler ; @echo "built for \$(PG_CONFIG)"
+		all: \$(OBJS) ; @echo "built for \$(PG_CONFIG)"
+		%.o: %.c ; @true
 	END
 	echo 'CLANG = clang' | file "$1/pgxs/src/Makefile.global"
 }
