@@ -19,7 +19,7 @@ REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(sort $(wildcard sql/*.sq
 REGRESS_OPTS = --load-extension=idgen
 EXTRA_CLEAN = tmp_check results regression.diffs regression.out test/unit/build test/fuzz/build test/sim/build
 
-harness_targets := help unit sim model regress isolation pgtap tap instructions test quick drills counterparts demo bench fuzz
+harness_targets := help unit setup sim model regress isolation pgtap tap instructions test quick drills fresh counterparts demo bench fuzz
 
 # IDGEN_BREAK=<name> takes one safety rule out (test/break.sh), to see that the rule's test
 # notices. Such a build must never reach a real server: only the harness honours it, in its own
@@ -30,10 +30,19 @@ $(error IDGEN_BREAK builds go into a private tree only, see test/private-tree.sh
 endif
 endif
 
-PG_CONFIG ?= pg_config
-PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+# Where nobody says which, it is the one on PATH, else the newest of the distribution. It is not exported:
+# the scripts see what was given in the environment or on the command line of make, and else look for
+# themselves.
+ifeq (undefined,$(origin PG_CONFIG))
+pg_configs := $(wildcard $(IDGEN_SETUP_ROOT)/usr/lib/postgresql/*/bin/pg_config)
+PG_CONFIG := $(or $(shell command -v pg_config),$(lastword $(sort $(pg_configs))),pg_config)
+endif
 
-ifneq (,$(and $(PGXS),$(wildcard $(PGXS))))
+# PGXS comes with the client programs, the headers do not.
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+pg_headers := $(shell test -f "`$(PG_CONFIG) --includedir-server 2>/dev/null`/postgres.h" && echo there)
+
+ifneq (,$(and $(PGXS),$(wildcard $(PGXS)),$(pg_headers)))
 
 # A server built with LLVM asks for bitcode of every extension. It only serves inlining by the
 # JIT compiler, so where that clang is missing, build without it.
@@ -46,22 +55,25 @@ include $(PGXS)
 
 # PGXS follows headers only where the server was configured with --enable-depend, and Debian's
 # was not. All objects depend on all headers: few files, and nothing stale can survive.
-$(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h src/core/*.h) Makefile
+$(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h src/core/*.h) Makefile | compiler
+
+# PGXS calls the compiler that PostgreSQL was built with, whatever "cc" may be.
+compiler:
+	@echo '#include <stdio.h>' | $(CC) -E - >/dev/null 2>&1 || \
+		{ echo '$(CC) does not compile a C program.' >&2; test/setup.sh --tell; }
+
+.PHONY: compiler
 
 else
 
+# Nothing is installed here: it says what to install.
 all install uninstall installcheck:
-	@echo "$(PG_CONFIG): no PostgreSQL server development files found." >&2
-	@echo "Run test/setup.sh to install them (Debian, Ubuntu), or set PG_CONFIG." >&2
-	@exit 1
+	@test/setup.sh --tell
 
 clean:
 	rm -rf $(OBJS) $(OBJS:.o=.bc) $(MODULE_big).so $(EXTRA_CLEAN)
 
 endif
-
-# The scripts see what is given on the command line of make; this has a default as well.
-export PG_CONFIG
 
 in_sandbox = test/setup.sh && exec test/sandbox.sh
 
@@ -73,6 +85,7 @@ help:
 	@echo 'make test        everything below but drills, fuzz and bench, and a build with warnings as errors'
 	@echo 'make quick       the edit loop: unit and regress'
 	@echo 'make unit        the core alone, with its fuzz corpora, under address and undefined-behaviour sanitizers'
+	@echo 'make setup       what is said and installed where packages are missing, on made-up machines'
 	@echo 'make model       every state of a model of the grant protocol, by spin'
 	@echo 'make sim         many generators and faults, simulated (SEED=..., N=..., TRACE=1, SCALE=1, MUTANTS=1)'
 	@echo 'make regress     SQL surface and error texts'
@@ -80,7 +93,8 @@ help:
 	@echo 'make isolation   two sessions interleaved'
 	@echo 'make tap         real clusters: crash, restart, concurrency'
 	@echo 'make instructions  has issuing become slower? counted, not timed'
-	@echo 'make drills      the long ones (QUICK=1, SEED=..., N=...), and counterparts'
+	@echo 'make drills      the long ones (QUICK=1, SEED=..., N=...), fresh and counterparts'
+	@echo 'make fresh       as root: the demo in a fresh Debian, made by debootstrap and then removed'
 	@echo 'make counterparts  each safety rule taken out in turn: its test has to fail'
 	@echo 'make fuzz        more inputs for the core than those that make unit replays (FUZZ_SECONDS=60, SEED=...)'
 	@echo 'make bench       measurements (QUICK=1 for a glance, TESTS="issue inserts ..." for parts, SOAK=1)'
@@ -92,7 +106,7 @@ help:
 # A commit has seeds of its own, so that more are seen than one run has time for.
 export IDGEN_COMMIT ?= $(shell git rev-parse --short=7 HEAD 2>/dev/null)
 
-unit sim regress isolation pgtap tap counterparts bench:
+unit setup sim regress isolation pgtap tap counterparts bench:
 	@$(in_sandbox) test/run.sh $@
 
 # Each of these needs what no other stage does.
@@ -109,11 +123,22 @@ quick:
 	@$(in_sandbox) test/run.sh unit regress
 
 test:
-	@test/setup.sh model instructions && exec test/sandbox.sh test/run.sh unit sim model build regress pgtap isolation tap instructions
+	@test/setup.sh model instructions && exec test/sandbox.sh test/run.sh unit setup sim model build regress pgtap isolation tap instructions
+
+# A fresh system is made outside the sandbox, as root; its result counts among the others.
+fresh_first = test/setup.sh && IDGEN_FRESH=$$(test/fresh/drill.sh) && export IDGEN_FRESH && exec test/sandbox.sh
+
+fresh:
+	@$(fresh_first) test/run.sh fresh
 
 # Tests are named for one stage: with TESTS there are only the drills.
+ifeq (,$(TESTS)$(IDGEN_BREAK))
 drills:
-	@$(in_sandbox) test/run.sh drills $(if $(TESTS)$(IDGEN_BREAK),,counterparts)
+	@$(fresh_first) test/run.sh drills counterparts fresh
+else
+drills:
+	@$(in_sandbox) test/run.sh drills
+endif
 
 demo:
 	@$(in_sandbox) test/demo.sh

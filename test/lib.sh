@@ -14,20 +14,119 @@ cpu_count()
 	getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2
 }
 
-# Sets pg_bindir, pg_pkglibdir, pg_sharedir, pgxs_dir (the root of PGXS). Fails quietly where
-# pg_config is missing, or comes without the files to build a server extension.
-find_postgres()
+# Where the distribution keeps things. Tests of these scripts put another root before it.
+debian_root=${IDGEN_SETUP_ROOT:-}
+versions_dir=$debian_root/usr/lib/postgresql
+
+# Whether a pg_config is one that packages of Debian or Ubuntu ship, so that packages can add to it.
+of_distribution()
 {
-	local pgxs program
-	# By its full name, because the private tree, which has one too, comes first on PATH later.
-	program=$(command -v "${PG_CONFIG:-pg_config}") || return 1
-	export PG_CONFIG=$program
-	pgxs=$("$PG_CONFIG" --pgxs 2>/dev/null) || return 1
-	[ -f "$pgxs" ] || return 1
-	pgxs_dir=${pgxs%/src/makefiles/pgxs.mk}
+	case $1 in
+		"$debian_root/usr/bin/pg_config" | "$versions_dir"/*/bin/pg_config) ;;
+		*) return 1 ;;
+	esac
+}
+
+# Whether it was said which pg_config is meant. The name alone says nothing.
+pg_config_given()
+{
+	[ "${PG_CONFIG:-pg_config}" != pg_config ]
+}
+
+# Prints the pg_configs there are: that of PATH, then those of the distribution's versions, the
+# newest first, as Debian's own /usr/bin/pg_config chooses.
+list_pg_configs()
+{
+	local program
+	command -v pg_config || true
+	printf '%s\n' "$versions_dir"/*/bin/pg_config | sort -rV | while IFS= read -r program; do
+		[ ! -x "$program" ] || echo "$program"
+	done
+}
+
+# Whether a server extension can be built with a pg_config. That it answers says little: pg_config
+# comes with packages of clients, PGXS with those of the client programs, headers with neither.
+builds_extensions()
+{
+	local pgxs headers
+	pgxs=$("$1" --pgxs 2>/dev/null) || return 1
+	headers=$("$1" --includedir-server 2>/dev/null) || return 1
+	[ -f "$pgxs" ] && [ -f "$headers/postgres.h" ]
+}
+
+# Takes a pg_config, by its full name: the private tree, which has one too, comes first on PATH later.
+use_pg_config()
+{
+	export PG_CONFIG=$1
+	pgxs_dir=$("$PG_CONFIG" --pgxs)
+	pgxs_dir=${pgxs_dir%/src/makefiles/pgxs.mk}
 	pg_bindir=$("$PG_CONFIG" --bindir)
 	pg_pkglibdir=$("$PG_CONFIG" --pkglibdir)
 	pg_sharedir=$("$PG_CONFIG" --sharedir)
+}
+
+# What the tests need besides the files to build an extension; after use_pg_config.
+has_server() { [ -x "$pg_bindir/postgres" ]; }
+has_pgtap() { [ -f "$pg_sharedir/extension/pgtap.control" ]; }
+has_test_modules() { [ -f "$pgxs_dir/src/test/perl/PostgreSQL/Test/Cluster.pm" ]; }
+postgres_is_complete() { has_server && has_pgtap && has_test_modules; }
+
+# Sets PG_CONFIG, pg_bindir, pg_pkglibdir, pg_sharedir, pgxs_dir (the root of PGXS). Fails quietly
+# where no extension can be built. Unless PG_CONFIG says which, it is the first that has everything,
+# else one that packages can complete, else any.
+find_postgres()
+{
+	local program programs=() wanted
+	if pg_config_given; then
+		program=$(command -v "$PG_CONFIG") || return 1
+		builds_extensions "$program" || return 1
+		use_pg_config "$program"
+		return
+	fi
+	while IFS= read -r program; do
+		! builds_extensions "$program" || programs+=("$program")
+	done < <(list_pg_configs)
+	for wanted in postgres_is_complete of_distribution true; do
+		for program in ${programs[@]+"${programs[@]}"}; do
+			use_pg_config "$program"
+			! "$wanted" "$program" || return 0
+		done
+	done
+	unset PG_CONFIG
+	return 1
+}
+
+# Ends with a word about TMPDIR where temporary files cannot be made or programs not be started
+# there: a compiler that fails for that reason must not be taken for a missing one.
+check_temporary_files()
+{
+	local dir=$1 probe why
+	why="cannot use \"$dir\" for temporary files"
+	[ -d "$dir" ] || die "$why: there is no such directory; set TMPDIR to another"
+	probe=$(mktemp -d "$dir/idgen-XXXXXX" 2>/dev/null) ||
+		die "$why: no directory can be made there (is it full, or not yours?); set TMPDIR to another"
+	# What a compiler needs; a full file system takes empty files.
+	if ! (head -c 4194304 /dev/zero >"$probe/full") 2>/dev/null; then
+		rm -rf "$probe"
+		die "$why: 4 MB cannot be written there; make room or set TMPDIR to another"
+	fi
+	printf '#!/bin/sh\n' >"$probe/run"
+	chmod +x "$probe/run"
+	if ! "$probe/run" 2>/dev/null; then
+		rm -rf "$probe"
+		die "$why: programs cannot be started there; set TMPDIR to another"
+	fi
+	rm -rf "$probe"
+}
+
+# Whether a path has characters at which make or the shell takes it apart.
+awkward_path()
+{
+	local LC_ALL=C
+	case $1 in
+		*[!A-Za-z0-9/_.,+@=~-]*) ;;
+		*) return 1 ;;
+	esac
 }
 
 # A C compiler whose address and undefined-behaviour sanitizers link and run; gcc first, because

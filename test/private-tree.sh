@@ -7,7 +7,7 @@
 #
 # --break NAME   take the safety rule NAME out, see test/break.sh; also by IDGEN_BREAK
 # --strict       warnings are errors
-# --from TREE    begin with a private tree that is built, and build only what differs
+# --from TREE    begin with a private tree that is built for the same PostgreSQL, and build only what differs
 #
 # The last line of the output is the directory of the programs. From a TAP test:
 #   my $bin = `test/private-tree.sh --break some_rule $dir`; chomp $bin;
@@ -35,6 +35,7 @@ find_postgres || die 'no PostgreSQL server development files, see test/setup.sh'
 
 mkdir -p "$1/source" "$1/root"
 dest=$(cd "$1" && pwd -P)
+! awkward_path "$dest" || die "make would take this path apart: $dest"
 root=$dest/root
 
 # -Wno-clobbered and its like are unknown to clang, which says so as a warning.
@@ -70,11 +71,35 @@ link_files()
 	done
 }
 
+# Makes the sources, copied from a built tree, those of the caller again. What is the same keeps its
+# time, and so its objects. A file that is no more was part of something: then all is built again.
+follow_caller()
+{
+	local name
+	mkdir "$dest/now"
+	copy_tree "$top" "$dest/now"
+	while IFS= read -r -d '' name; do
+		cmp -s "$dest/now/$name" "$dest/source/$name" || {
+			mkdir -p "$(dirname "$dest/source/$name")"
+			cp "$dest/now/$name" "$dest/source/$name"
+		}
+	done < <(cd "$dest/now" && find . -type f -print0)
+	while IFS= read -r -d '' name; do
+		[ -e "$dest/now/$name" ] || {
+			rm -f "$dest/source/$name"
+			touch "$dest/source/Makefile"
+		}
+	done < <(cd "$dest/source" && find . -type f ! -name '*.o' ! -name '*.bc' ! -name '*.so' ! -name '*.dylib' ! -name '*.a' -print0)
+	rm -rf "$dest/now"
+}
+
 if [ -n "$built" ]; then
+	[ -x "$built/root$pg_bindir/postgres" ] || die "$built is no private tree of $pg_bindir"
 	# Programs are not changed and what is installed is replaced, so that hard links will do. Sources
-	# keep their times: only what a rule changes is compiled again.
+	# keep their times: only what a rule or the caller changed is compiled again.
 	cp -al "$built/root/." "$root/"
 	cp -a "$built/source/." "$dest/source/"
+	follow_caller
 else
 	copy_programs
 	link_files "$pg_pkglibdir"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Runs stages of the test suite and adds up what they found.
 #
-#   test/run.sh STAGE...      unit sim model build regress pgtap isolation tap instructions drills
-#                             counterparts bench fuzz
+#   test/run.sh STAGE...      unit setup sim model build regress pgtap isolation tap instructions drills
+#                             fresh counterparts bench fuzz
 #
 # Stops at the first stage that fails. A stage in which nothing ran has failed. The last line is
-# "N passed, N failed": test cases of the unit, pgTAP and TAP files, configurations of the model,
+# "N passed, N failed": test cases of the unit, setup, pgTAP and TAP files, configurations of the model,
 # files of the others.
 #
 #   TESTS="name ..."     only these tests
@@ -18,6 +18,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 [ $# -gt 0 ] || die 'usage: test/run.sh STAGE...'
 [ -n "${IDGEN_SCRATCH:-}" ] || exec "$top/test/sandbox.sh" test/run.sh "$@"
+! awkward_path "$IDGEN_SCRATCH" || die "IDGEN_SCRATCH: make would take this path apart: $IDGEN_SCRATCH"
 cd "$top"
 export IDGEN_TOP=$top
 
@@ -112,6 +113,33 @@ stage_unit()
 	fi
 	add_up_tap "$out" "$status"
 	[ "$passed" -gt 0 ] || [ "$failed" -gt 0 ] || nothing_to_test test/unit
+	[ "$failed" -eq 0 ]
+}
+
+# ---------------------------------------------------------------------------------------------
+# setup: what is said and installed where packages are missing
+
+stage_setup()
+{
+	local out=$IDGEN_SCRATCH/setup.out status=0
+	test/fresh/states.sh "$IDGEN_SCRATCH/setup" >"$out" 2>&1 || status=$?
+	add_up_tap "$out" "$status"
+	[ "$passed" -gt 0 ] || [ "$failed" -gt 0 ] || nothing_to_test test/fresh
+	[ "$failed" -eq 0 ]
+}
+
+# fresh: the same for real, in the root of a fresh system. That needs root, which the sandbox took
+# away: test/fresh/drill.sh ran before and says by IDGEN_FRESH what it found.
+
+stage_fresh()
+{
+	case ${IDGEN_FRESH:-} in
+		[0-9]*' '[0-9]*)
+			read -r passed failed <<<"$IDGEN_FRESH"
+			[ $((passed + failed)) -gt 0 ] || nothing_to_test test/fresh ;;
+		skipped:*) skipped=${IDGEN_FRESH#skipped: } ;;
+		*) skipped='test/fresh/drill.sh did not run' ;;
+	esac
 	[ "$failed" -eq 0 ]
 }
 
@@ -482,6 +510,7 @@ for stage in "$@"; do
 	echo "== $stage"
 	passed=0
 	failed=0
+	skipped=
 	started=$SECONDS
 	verdict=ok
 	"stage_$stage" || verdict=FAILED
@@ -490,6 +519,11 @@ for stage in "$@"; do
 	[ "$failed" -eq 0 ] || verdict=FAILED
 	total_passed=$((total_passed + passed))
 	total_failed=$((total_failed + failed))
+	if [ -n "$skipped" ]; then
+		echo "skipped: $skipped"
+		report+=("$(printf '%-10s skipped: %s' "$stage" "$skipped")")
+		continue
+	fi
 	report+=("$(printf '%-10s %-7s %6d passed %4d failed %5d s' "$stage" "$verdict" "$passed" "$failed" $((SECONDS - started)))")
 	[ "$verdict" = ok ] || break
 done

@@ -6,7 +6,8 @@
 #   test/sandbox.sh COMMAND [ARGUMENT...]      COMMAND relative to the top directory
 #
 # root: the tree is copied to a scratch directory and the command runs there as "postgres", or
-# "nobody" where that user does not exist. Anybody else: it runs in place, with ./tmp_check.
+# "nobody" where that user does not exist. Anybody else: it runs in place, with ./tmp_check; where the
+# tree's path has a space or the like, at which make and PGXS would take it apart, in a copy as well.
 # The scratch directory is kept if the command fails or KEEP is set. A command that creates the
 # file $IDGEN_SCRATCH/keep-running takes care of its server itself.
 #
@@ -20,7 +21,12 @@ set -euo pipefail
 
 # A socket's path may have 107 bytes, and tests add up to 60 below TMPDIR.
 tmp_base=${TMPDIR:-/tmp}
-[ ${#tmp_base} -le 40 ] || tmp_base=/tmp
+check_temporary_files "$tmp_base"
+tmp_base=$(cd "$tmp_base" && pwd -P)
+if [ ${#tmp_base} -gt 40 ] || awkward_path "$tmp_base"; then
+	tmp_base=/tmp
+	check_temporary_files "$tmp_base"
+fi
 
 as_user=()
 if [ "$(id -u)" -eq 0 ]; then
@@ -51,6 +57,13 @@ if [ "$(id -u)" -eq 0 ]; then
 	copy_tree "$top" "$scratch/tree" "${as_user[@]}"
 	run_in=$scratch/tree
 	work=$scratch/work
+elif awkward_path "$(cd "$top" && pwd -P)"; then
+	user=$(id -un)
+	scratch=$(mktemp -d "$tmp_base/idgen-XXXXXX")
+	mkdir "$scratch/tree"
+	copy_tree "$top" "$scratch/tree"
+	run_in=$scratch/tree
+	work=$scratch
 else
 	user=$(id -un)
 	mkdir -p "$top/tmp_check"
