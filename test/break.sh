@@ -159,7 +159,18 @@ if rule tenure-at-publication pauses:reuse 'all inside grants'; then
 '
 fi
 if rule born-empty pauses:reuse 'all inside grants'; then
-	take src/pool.c 'idgen_cursor_init(&slot->cursor, worker);' ''
+	take src/pool.c 'idgen_cursor_init(&slot->cursor, idgen_shared->infos[slot_index].worker);' ''
+fi
+if rule kill-without-directory 019_killed:directory 'has ended with an error'; then
+	take src/pool.c '	kill_all(&target);
+	switch (why)' '	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE, INT64_C(1000000)))
+		return;
+	kill_all(&target);
+	idgen_unlock_directory();
+	switch (why)'
+fi
+if rule kill-stopped-holder 019_killed:cursor 'begins after all that was granted'; then
+	take src/pool.c '(int64) pg_atomic_read_u64(&slot->granted_end) - 1' 'slot->cursor.last_tick'
 fi
 if rule strangers-ended restarts 'only the incarnation of this life'; then
 	take src/round.c 'if (!strangers_ended)' 'if (false)'
