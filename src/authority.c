@@ -484,14 +484,18 @@ turn(void)
 
 /* Let a moment pass since the last turn, in which further requests gather. */
 static void
-gather(void)
+gather(uint32 wait_event)
 {
 	static int64 last_turn_us = 0;
 	int64		left_us = last_turn_us + ROUND_APART_US -
 		idgen_clock_monotonic_us();
 
 	if (left_us > 0)
+	{
+		pgstat_report_wait_start(wait_event);
 		pg_usleep((long) left_us);
+		pgstat_report_wait_end();
+	}
 	last_turn_us = idgen_clock_monotonic_us();
 }
 
@@ -634,7 +638,7 @@ idgen_authority_main(Datum main_arg)
 			proc_exit(0);
 		}
 
-		gather();
+		gather(wait_event);
 		MemoryContextSwitchTo(round_context);
 		pgstat_report_activity(STATE_RUNNING, "granting");
 		sleep_ms = turn();

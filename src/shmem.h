@@ -205,20 +205,24 @@ typedef enum IdgenAlert
 #define IDGEN_ALERT_COUNT (IDGEN_ALERT_FSYNC + 1)
 
 /*
- * Statistics of one namespace, by name.  Counters are atomic; "alerted" is the
- * authority worker's alone; everything else: directory lock.
+ * Statistics of one namespace, by name.  An entry is given to a namespace under
+ * stats_lock, and read without: "key" is 0 while nobody has it, or somebody is
+ * changing whose it is.  What is written about a namespace is atomic, or written by
+ * its authority worker alone.
  */
 typedef struct IdgenStats
 {
-	Oid			database;		/* InvalidOid = unused */
+	pg_atomic_uint64 key;		/* a hash of database and name */
+	Oid			database;
 	char		namespace_name[NAMEDATALEN];
 	pg_atomic_uint64 counters[IDGEN_COUNTER_COUNT];
+	pg_atomic_uint64 last_error;	/* Unix ms << 8 | IdgenFailureKind; 0 = none */
+	pg_atomic_uint64 reset_ms;	/* Unix time counting began */
+
+	/* --- of the authority worker */
 	bool		alerted[IDGEN_ALERT_COUNT];
 	bool		copied;			/* the authority refuses to grant: a copy */
 	int			unconfirmed;	/* grants and answers that wait for standbys */
-	IdgenFailure last_error;
-	int64		last_error_ms;	/* Unix time; 0 = none */
-	int64		reset_ms;		/* Unix time counting began */
 } IdgenStats;
 
 /*
@@ -281,6 +285,8 @@ typedef struct IdgenClockState
 typedef struct IdgenShared
 {
 	LWLock		directory_lock;
+	pg_atomic_uint64 directory_releases;	/* to see that its holders go on */
+	LWLock		stats_lock;		/* who is giving statistics to a namespace */
 	LWLock		clock_file_lock;	/* who writes the file of the clock; only
 									 * tried for, never waited for */
 	IdgenClockState clock;
@@ -311,7 +317,9 @@ extern IdgenShared *idgen_shared;
 extern void idgen_shmem_install_hooks(void);
 extern void idgen_require_preloaded(void);
 extern bool idgen_lock_within(LWLock *lock, LWLockMode mode, int64 within_us);
-extern void idgen_lock_directory(LWLockMode mode);
+extern void idgen_lock_nap(long us);
+extern void idgen_lock_directory(void);
+extern bool idgen_lock_directory_within(int64 within_us);
 extern void idgen_unlock_directory(void);
 
 static inline IdgenSlot *

@@ -46,6 +46,7 @@
 
 #include "clock.h"
 #include "settings.h"
+#include "shmem.h"
 
 /* --------------------------------------------------------------------
  * What the script made
@@ -514,7 +515,7 @@ lock_within_timeout(IdgenTable table, LOCKMODE mode, const char *name)
 							   shapes[table].name),
 					 errhint("Retry; if it goes on, look in pg_locks for who holds it.")));
 		CHECK_FOR_INTERRUPTS();
-		pg_usleep(LOCK_RETRY_US);
+		idgen_lock_nap(LOCK_RETRY_US);
 	}
 }
 

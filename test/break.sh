@@ -239,6 +239,26 @@ fi
 if rule marks-freed 121_retention 'under one uuid at most'; then
 	take src/retention.c 'idgen_marks_free_gone(is_gone);' ''
 fi
+if rule crowd-told 020_readers 'a crowd is called a crowd'; then
+	take src/shmem.c 'now_us - moved_at_us < within_us / 2' 'false'
+fi
+if rule counting-not-waited-for 020_readers 'not counted so far issues'; then
+	take src/stats.c 'if (idgen_lock_within(&idgen_shared->stats_lock, LW_EXCLUSIVE, GIVE_WITHIN_US))' \
+		'if (idgen_lock_within(&idgen_shared->stats_lock, LW_EXCLUSIVE, GIVE_WITHIN_US) || (elog(ERROR, "stopped"), false))'
+fi
+# As long as it took to compare the names of a thousand namespaces with each other.
+if rule readers-without-lock 020_readers 'served beside thirty readers|read all the time'; then
+	take src/stats.c '	ids = living_ids();
+	for (int i = 0; i < idgen_shared->stats_count; i++)
+	{
+		Datum' '	idgen_lock_directory();
+	pg_usleep(30000);
+	idgen_unlock_directory();
+	ids = living_ids();
+	for (int i = 0; i < idgen_shared->stats_count; i++)
+	{
+		Datum'
+fi
 if rule operations-in-turn 018_in_time 'grants come all the same'; then
 	take src/authority.c 'if (met_lock)' 'if (false)'
 fi

@@ -37,6 +37,8 @@ find_lock(IdgenShared *shared, const char *name)
 {
 	if (strcmp(name, "directory") == 0)
 		return &shared->directory_lock;
+	if (strcmp(name, "statistics") == 0)
+		return &shared->stats_lock;
 	for (int i = 0; strcmp(name, "cursor") == 0 && i < shared->slot_count; i++)
 		if (shared->slots[i].slot.issued_count > 0)
 			return &shared->slots[i].slot.lock;
@@ -55,5 +57,26 @@ hold_lock(PG_FUNCTION_ARGS)
 	LWLockAcquire(lock, LW_EXCLUSIVE);
 	(void) raise(SIGSTOP);
 	LWLockRelease(lock);
+	PG_RETURN_VOID();
+}
+
+/*
+ * crowd_directory(seconds int4, size int8): has the directory nearly all the time,
+ * as a crowd of processes would.
+ */
+PG_FUNCTION_INFO_V1(crowd_directory);
+Datum
+crowd_directory(PG_FUNCTION_ARGS)
+{
+	IdgenShared *shared = shared_memory(PG_GETARG_INT64(1));
+
+	for (int i = 0; i < 50 * PG_GETARG_INT32(0); i++)
+	{
+		LWLockAcquire(&shared->directory_lock, LW_EXCLUSIVE);
+		pg_usleep(20000);
+		pg_atomic_fetch_add_u64(&shared->directory_releases, 1);
+		LWLockRelease(&shared->directory_lock);
+		CHECK_FOR_INTERRUPTS();
+	}
 	PG_RETURN_VOID();
 }

@@ -1,7 +1,7 @@
 # A process that stands still while it holds a lock of idgen's, for as long as a test wants.
 #
 #   my $hold = Idgen::Hold->new($node);          # builds and loads test/hold
-#   my $pid = $hold->stop('directory');          # or 'cursor', if there is one only
+#   my $pid = $hold->stop('directory');          # or 'statistics', or 'cursor' if there is one only
 #   $hold->go_on;
 package Idgen::Hold;
 use strict;
@@ -29,7 +29,8 @@ sub new
 {
 	my ($class, $node) = @_;
 	my $file = _build();
-	$node->safe_psql('postgres', "CREATE FUNCTION hold_lock(text, bigint) RETURNS void LANGUAGE C AS '$file', 'hold_lock'");
+	$node->safe_psql('postgres', "CREATE FUNCTION hold_lock(text, bigint) RETURNS void LANGUAGE C AS '$file', 'hold_lock';
+		CREATE FUNCTION crowd_directory(integer, bigint) RETURNS void LANGUAGE C AS '$file', 'crowd_directory'");
 	return bless { node => $node }, $class;
 }
 
@@ -47,6 +48,15 @@ sub stop
 	$self->{session}->send("SELECT hold_lock('$lock', size) FROM pg_shmem_allocations WHERE name = 'idgen'");
 	wait_until(sub { _stands_still($self->{session}->pid) }, 60) or croak "nobody stands still in $lock";
 	return $self->{session}->pid;
+}
+
+# A session that has the directory nearly all the time, for at most so many seconds.
+sub crowd
+{
+	my ($self, $seconds) = @_;
+	my $session = Idgen::Session->new($self->{node});
+	$session->send("SELECT crowd_directory($seconds, size) FROM pg_shmem_allocations WHERE name = 'idgen'");
+	return $session;
 }
 
 sub go_on
