@@ -402,7 +402,7 @@ CREATE FUNCTION @extschema@.idgen_stat_counters(OUT namespace text, OUT ids bigi
     OUT clock_behind bigint, OUT clock_behind_max_us bigint, OUT grants_missed bigint,
     OUT grants bigint, OUT grant_latency_us bigint, OUT grant_latency_max_us bigint,
     OUT rejections bigint, OUT forks bigint, OUT fences bigint, OUT errors bigint,
-    OUT last_error text, OUT last_error_at timestamp with time zone,
+    OUT refusals bigint, OUT last_error text, OUT last_error_at timestamp with time zone,
     OUT stats_reset timestamp with time zone, OUT copied boolean, OUT unconfirmed integer)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'idgen_stat_counters'
@@ -427,7 +427,7 @@ CREATE FUNCTION @extschema@.idgen_stat_worker(OUT pid integer,
     OUT fsync boolean, OUT clock_synchronised boolean, OUT clock_offset_us bigint,
     OUT clock_max_error_us bigint, OUT clock text, OUT clock_step_ms bigint,
     OUT clock_steps_back bigint, OUT clock_steps_forward bigint,
-    OUT clock_largest_step_ms bigint)
+    OUT clock_largest_step_ms bigint, OUT cursors_taken bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'idgen_stat_worker'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
@@ -467,7 +467,7 @@ SELECT n.name AS namespace,
     CASE WHEN n.timestamp_bits < 53 THEN pg_catalog.to_timestamp(least(
         (n.epoch_ms + pg_catalog.power(2::pg_catalog.float8, n.timestamp_bits) * n.tick_ms) / 1000.0,
         9e12)) END AS field_ends,
-    c.stats_reset
+    c.stats_reset, coalesce(c.refusals, 0) AS refusals
 FROM @extschema@.idgen_namespace n
 LEFT JOIN @extschema@.idgen_floor f ON f.namespace = n.name
 LEFT JOIN @extschema@.idgen_authority a ON a.namespace = n.name

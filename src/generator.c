@@ -623,6 +623,10 @@ check_may_issue(IdgenNamespace *ns)
 {
 	IdgenFailure failure;
 
+	/* first, so that strangers learn and cause nothing else */
+	if (!idgen_namespace_check_issue(ns, &failure))
+		refuse(ns, &failure);
+
 	idgen_failure_set(&failure, IDGEN_FAILURE_NONE, NULL, NULL);
 	if (ns->row.retired)
 		idgen_failure_set(&failure, IDGEN_FAILURE_RETIRED, NULL, NULL);
@@ -650,8 +654,6 @@ check_may_issue(IdgenNamespace *ns)
 		refuse(ns, &failure);
 
 	idgen_namespace_require_committed(ns);
-	if (!idgen_namespace_check_issue(ns, &failure))
-		refuse(ns, &failure);
 	ns->open_version = ns->version;
 }
 

@@ -34,6 +34,13 @@
 /* That becomes four times as long so often, for a worker that does not come. */
 #define START_STEPS_MAX	3
 
+/*
+ * A worker has at least so long before it has to make room for that of another
+ * database; and so long a database waits for the room it has asked for.
+ */
+#define TERM_US			INT64_C(500000)
+#define ROOM_US			INT64_C(1000000)
+
 /* How long a process that must not fail tries for the directory. */
 #define LEAVE_WITHIN_US INT64_C(1000000)
 
@@ -100,6 +107,35 @@ start_pause_us(const IdgenDatabase *entry)
 	return START_RETRY_US << (2 * Min(Max(entry->starts - 1, 0), START_STEPS_MAX));
 }
 
+/*
+ * No background worker slot is free: the worker that has been idle longest, of
+ * another database, makes room.  So all databases have their turns, however many
+ * there are, and nobody keeps others out by keeping some busy.  Caller holds the lock.
+ */
+static void
+ask_for_room(IdgenDatabase *mine, int64 now_us)
+{
+	IdgenDatabase *idlest = NULL;
+
+	if (now_us - mine->room_asked_at_us < ROOM_US)
+		return;
+	for (int i = 0; i < idgen_shared->database_count; i++)
+	{
+		IdgenDatabase *entry = &idgen_shared->databases[i];
+
+		if (!OidIsValid(entry->database) || entry == mine || entry->yield_wanted ||
+			!worker_lives(entry) || now_us - entry->entered_at_us < TERM_US)
+			continue;
+		if (idlest == NULL || entry->used_at_us < idlest->used_at_us)
+			idlest = entry;
+	}
+	if (idlest == NULL)
+		return;
+	idlest->yield_wanted = true;
+	mine->room_asked_at_us = now_us;
+	SetLatch(idlest->worker_latch);
+}
+
 /* Wake the worker of this database, or ask for one if there is none. */
 static void
 rouse_worker(void)
@@ -111,6 +147,8 @@ rouse_worker(void)
 
 	idgen_lock_directory();
 	entry = find_or_make_database(MyDatabaseId);
+	if (entry != NULL)
+		entry->used_at_us = now_us;
 	if (entry != NULL && worker_lives(entry))
 		SetLatch(entry->worker_latch);
 	else if (entry != NULL && now_us - entry->started_at_us >= start_pause_us(entry))
@@ -130,7 +168,10 @@ rouse_worker(void)
 	{
 		entry->start_failed = !started;
 		if (!started)
+		{
 			entry->starts = 0;	/* it takes no slot */
+			ask_for_room(entry, idgen_clock_monotonic_us());
+		}
 	}
 	idgen_unlock_directory();
 }
@@ -150,8 +191,8 @@ judge_worker(IdgenFailure *failure)
 	idgen_unlock_directory();
 	if (missing)
 		idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
-						  "No background worker slot is free for the authority worker.",
-						  "Raise \"max_worker_processes\".");
+						  "No background worker slot is free for the authority worker, and none was given up by another database in time.",
+						  "Retry, or raise \"max_worker_processes\".");
 	else if (starting)
 		idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
 						  "The authority worker is being started, by this call or another; that takes some ten milliseconds on a machine that is not busy.",
@@ -356,6 +397,8 @@ idgen_mailbox_enter(void)
 		entry->worker_pid = MyProcPid;
 		entry->worker_latch = MyLatch;
 		entry->stop_wanted = false;
+		entry->yield_wanted = false;
+		entry->entered_at_us = idgen_clock_monotonic_us();
 		entry->start_failed = false;
 		entry->starts = 0;
 		entry->turns = 0;
@@ -461,6 +504,20 @@ idgen_mailbox_stop_wanted(void)
 	return wanted;
 }
 
+/* Does another database need this worker's process? */
+bool
+idgen_mailbox_yield_wanted(void)
+{
+	IdgenDatabase *entry;
+	bool		wanted;
+
+	idgen_lock_directory();
+	entry = find_database(MyDatabaseId);
+	wanted = entry != NULL && entry->yield_wanted;
+	idgen_unlock_directory();
+	return wanted;
+}
+
 /* Count a round that wrote grants. */
 void
 idgen_mailbox_note_round(int grants)
@@ -478,16 +535,19 @@ idgen_mailbox_note_round(int grants)
 	idgen_unlock_directory();
 }
 
-/* A turn of the worker begins. */
+/* A turn of the worker begins; the database was in use then, if not later. */
 static void
-count_turn(void)
+count_turn(int64 used_at_us)
 {
 	IdgenDatabase *entry;
 
 	idgen_lock_directory();
 	entry = find_database(MyDatabaseId);
 	if (entry != NULL)
+	{
 		entry->turns++;
+		entry->used_at_us = Max(entry->used_at_us, used_at_us);
+	}
 	idgen_unlock_directory();
 }
 
@@ -521,12 +581,12 @@ take(int process, int64 now_us, IdgenMailTaken *taken)
  * more than a copy; returns their number.
  */
 int
-idgen_mailbox_take(IdgenMailTaken *taken, int taken_max)
+idgen_mailbox_take(IdgenMailTaken *taken, int taken_max, int64 used_at_us)
 {
 	int			count = 0;
 	int64		now_us = idgen_clock_monotonic_us();
 
-	count_turn();
+	count_turn(used_at_us);
 	for (int i = 0; i < idgen_shared->request_count && count < taken_max; i++)
 		if (is_pending(i) && take(i, now_us, &taken[count]))
 			count++;

@@ -79,6 +79,12 @@
 /* A cursor without grants for this long, beyond idleness, is nobody's. */
 #define ORPHAN_MS	INT64_C(600000)
 
+/* A cursor not used for this long may be given to anybody. */
+#define IDLE_MS		INT64_C(1000)
+
+/* How often to look for room, should others take what was made. */
+#define ROOM_TRIES	3
+
 /* Whose cursors are meant: those that agree in all that is given. */
 typedef struct IdgenTarget
 {
@@ -586,6 +592,185 @@ clear_away(void)
 }
 
 /* --------------------------------------------------------------------
+ * Fair shares
+ *
+ * When no slot is free, a namespace that has no cursor gets one of another
+ * namespace.  Which one:
+ *
+ *	1. that which has been idle longest, if for IDLE_MS.  What its namespace loses is
+ *	   what idgen.idle_timeout takes as well: its next ID waits for a round.
+ *	2. Where all are in use, a database that has fewer cursors than another gets one of
+ *	   the database that has most; else an owner of namespaces that has fewer than
+ *	   another owner in the same database gets one of the one that has most: again
+ *	   that which has been idle longest.  Not if the two would only change places.
+ *
+ * So nobody can keep others out by using up the pool, not even by using all of it all
+ * the time: shares become equal, and only who has more than that is refused.  A role
+ * that makes other roles gets no more of what belongs to other databases.  A further
+ * cursor of a namespace that has one takes none from anybody.
+ *
+ * The incarnation of a cursor that was taken away is ended by its own authority
+ * worker, when it finds it gone.
+ * -------------------------------------------------------------------- */
+
+/* A cursor that might be taken. */
+typedef struct IdgenHolding
+{
+	int			slot;
+	uint64		tenure;
+	Oid			database;
+	Oid			owner;
+	int64		used_ms;		/* Unix time */
+} IdgenHolding;
+
+/* When was a cursor last used?  A clock that went back makes nothing idle. */
+static int64
+used_ms(int slot_index, const IdgenSlotInfo *info, int64 now_ms)
+{
+	int64		last_tick = *(volatile int64 *) &idgen_slot(slot_index)->cursor.last_tick;
+	int64		used = info->since_ms;
+
+	if (last_tick >= 0)
+		used = Max(used, info->epoch_ms + (last_tick + 1) * info->tick_ms);
+	return Min(used, now_ms);
+}
+
+/* All cursors of all databases.  Returns their number. */
+static int
+list_holdings(IdgenHolding *holdings, int64 now_ms)
+{
+	int			count = 0;
+
+	for (int i = 0; i < idgen_shared->slot_count; i++)
+	{
+		IdgenSlotInfo info;
+		uint64		word = read_owner(i, &info);
+		IdgenHolding *holding = &holdings[count];
+
+		if (phase_of(word) != IDGEN_SLOT_ACTIVE)
+			continue;
+		holding->slot = i;
+		holding->tenure = tenure_of(word);
+		holding->database = info.database;
+		holding->owner = info.owner;
+		holding->used_ms = used_ms(i, &info, now_ms);
+		count++;
+	}
+	return count;
+}
+
+/* By database, by owner, and the longest idle first. */
+static int
+compare_holdings(const void *a, const void *b)
+{
+	const IdgenHolding *x = a;
+	const IdgenHolding *y = b;
+
+	if (x->database != y->database)
+		return x->database < y->database ? -1 : 1;
+	if (x->owner != y->owner)
+		return x->owner < y->owner ? -1 : 1;
+	return x->used_ms < y->used_ms ? -1 : x->used_ms > y->used_ms;
+}
+
+static const IdgenHolding *
+longest_idle(const IdgenHolding *holdings, int count)
+{
+	const IdgenHolding *longest = NULL;
+
+	for (int i = 0; i < count; i++)
+		if (longest == NULL || holdings[i].used_ms < longest->used_ms)
+			longest = &holdings[i];
+	return longest;
+}
+
+/* The key of a share: of a database, or of an owner in it. */
+static Oid
+share_key(const IdgenHolding *holding, bool by_owner)
+{
+	return by_owner ? holding->owner : holding->database;
+}
+
+/*
+ * Of sorted holdings, the longest idle of whoever has most, if that is at least two
+ * more than what "mine" has.  NULL otherwise.
+ */
+static const IdgenHolding *
+longest_idle_of_most(const IdgenHolding *holdings, int count, Oid mine, bool by_owner)
+{
+	int			most_begin = 0;
+	int			most = 0;
+	int			my_count = 0;
+
+	for (int begin = 0, end; begin < count; begin = end)
+	{
+		Oid			key = share_key(&holdings[begin], by_owner);
+
+		for (end = begin; end < count && share_key(&holdings[end], by_owner) == key;)
+			end++;
+		if (key == mine)
+			my_count = end - begin;
+		if (end - begin <= most)
+			continue;
+		most = end - begin;
+		most_begin = begin;
+	}
+	if (most < my_count + 2)
+		return NULL;
+	return longest_idle(&holdings[most_begin], most);
+}
+
+/* Of sorted holdings, those of one database.  Returns their number. */
+static int
+holdings_of(const IdgenHolding *holdings, int count, Oid database, int *begin)
+{
+	int			end;
+
+	for (*begin = 0; *begin < count && holdings[*begin].database != database;)
+		(*begin)++;
+	for (end = *begin; end < count && holdings[end].database == database;)
+		end++;
+	return end - *begin;
+}
+
+/* The cursor to be taken for a namespace that has none; NULL if there is none. */
+static const IdgenHolding *
+choose_holding(IdgenHolding *holdings, int count, const IdgenSlotInfo *owner, int64 now_ms)
+{
+	const IdgenHolding *chosen = longest_idle(holdings, count);
+	int			begin;
+	int			mine;
+
+	if (chosen == NULL || now_ms - chosen->used_ms >= IDLE_MS)
+		return chosen;
+	qsort(holdings, count, sizeof(IdgenHolding), compare_holdings);
+	chosen = longest_idle_of_most(holdings, count, owner->database, false);
+	if (chosen != NULL)
+		return chosen;
+	mine = holdings_of(holdings, count, owner->database, &begin);
+	return longest_idle_of_most(&holdings[begin], mine, owner->owner, true);
+}
+
+/* Take a cursor away from another namespace.  False if there is none to be taken. */
+static bool
+take_cursor(const IdgenSlotInfo *owner)
+{
+	int64		now_ms = idgen_clock_wall_ms();
+	IdgenHolding *holdings = palloc(idgen_shared->slot_count * sizeof(IdgenHolding));
+	int			count = list_holdings(holdings, now_ms);
+	const IdgenHolding *chosen = choose_holding(holdings, count, owner, now_ms);
+
+	if (chosen != NULL)
+	{
+		idgen_pool_kill_slot(chosen->slot, chosen->tenure);
+		bury(chosen->slot);
+		pg_atomic_fetch_add_u64(&idgen_shared->cursors_taken, 1);
+	}
+	pfree(holdings);
+	return chosen != NULL;
+}
+
+/* --------------------------------------------------------------------
  * From reservation to grant
  * -------------------------------------------------------------------- */
 
@@ -600,28 +785,38 @@ claim(int slot_index, uint64 tenure)
 									   in_phase(tenure, IDGEN_SLOT_CLAIMED));
 }
 
+/* Claim some slot that is free; -1 if none is. */
+static int
+claim_any(uint64 tenure)
+{
+	for (int i = 0; i < idgen_shared->slot_count; i++)
+		if (claim(i, tenure))
+			return i;
+	return -1;
+}
+
 /*
- * Reserve a slot for a cursor about to be activated; -1 if the pool is full.
- * *tenure tells this reservation from every other, and becomes the cursor's.
- * Only by the authority worker of the database, inside the transaction that
- * activates the cursor.
+ * Reserve a slot for a cursor about to be activated; -1 if there is none.  "only_one"
+ * says that its namespace has no other.  *tenure tells this reservation from every
+ * other, and becomes the cursor's.  Only by the authority worker of the database,
+ * inside the transaction that activates the cursor.
  */
 int
-idgen_pool_reserve(const IdgenSlotInfo *owner, uint64 *tenure)
+idgen_pool_reserve(const IdgenSlotInfo *owner, bool only_one, uint64 *tenure)
 {
+	int			slot;
+
 	clear_away();
 	*tenure = pg_atomic_add_fetch_u64(&idgen_shared->last_tenure, IDGEN_TENURE_STEP);
-	for (int i = 0; i < idgen_shared->slot_count; i++)
-	{
-		if (!claim(i, *tenure))
-			continue;
-		idgen_shared->infos[i] = *owner;
-		pg_write_barrier();
-		pg_atomic_write_u64(&idgen_slot(i)->tenure,
-							in_phase(*tenure, IDGEN_SLOT_RESERVED));
-		return i;
-	}
-	return -1;
+	slot = claim_any(*tenure);
+	for (int i = 0; i < ROOM_TRIES && slot < 0 && only_one && take_cursor(owner); i++)
+		slot = claim_any(*tenure);
+	if (slot < 0)
+		return -1;
+	idgen_shared->infos[slot] = *owner;
+	pg_write_barrier();
+	pg_atomic_write_u64(&idgen_slot(slot)->tenure, in_phase(*tenure, IDGEN_SLOT_RESERVED));
+	return slot;
 }
 
 /* Is there still a cursor, or a reservation for one, that a grant is meant for? */

@@ -352,6 +352,26 @@ idgen_publication_count(const pg_uuid_t *namespace_uuid, bool first_only)
 	return count;
 }
 
+/*
+ * The incarnations whose first grants are held.  Returns their number, which is
+ * idgen_publication_count(NULL, true).
+ */
+int
+idgen_publication_first_incarnations(int64 *incarnations)
+{
+	ListCell   *cell;
+	int			count = 0;
+
+	foreach(cell, held)
+	{
+		const IdgenHeld *entry = lfirst(cell);
+
+		if (!entry->is_answer && entry->grant.first)
+			incarnations[count++] = entry->grant.incarnation;
+	}
+	return count;
+}
+
 /* Milliseconds until idgen_publication_step is due; far off if nothing is held. */
 int64
 idgen_publication_poll_ms(void)

@@ -60,11 +60,14 @@ static uint32 lock_wait_event = PG_WAIT_EXTENSION;
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
-/* Each database in use needs a background worker, so there cannot be more. */
+/*
+ * Each database in use needs a background worker.  There may be more that wait until
+ * it is their turn.
+ */
 static int
 database_count(void)
 {
-	return max_worker_processes;
+	return 4 * Max(max_worker_processes, 1);
 }
 
 /*
@@ -165,6 +168,7 @@ shmem_startup(void)
 		make_boot_uuid(&idgen_shared->boot);
 		pg_atomic_init_u64(&idgen_shared->last_tenure, 0);
 		pg_atomic_init_u64(&idgen_shared->directory_version, 1);
+		pg_atomic_init_u64(&idgen_shared->cursors_taken, 0);
 		tranche = idgen_new_tranche("idgen");
 		LWLockInitialize(&idgen_shared->directory_lock, tranche);
 		LWLockInitialize(&idgen_shared->clock_file_lock, tranche);

@@ -86,6 +86,8 @@ typedef struct IdgenSlotInfo
 	int64		epoch_ms;		/* to say in Unix time what it issued */
 	int64		tick_ms;
 	int			stats;			/* index of its statistics; -1 = none */
+	Oid			owner;			/* role that owns the namespace */
+	int64		since_ms;		/* Unix time of the reservation */
 } IdgenSlotInfo;
 
 typedef enum IdgenRequestKind
@@ -189,10 +191,11 @@ typedef enum IdgenCounter
 	IDGEN_COUNTER_REJECTIONS,	/* IG008 */
 	IDGEN_COUNTER_FORKS,		/* of these, two holders of one incarnation */
 	IDGEN_COUNTER_FENCES,
-	IDGEN_COUNTER_ERRORS		/* failures reported to callers */
+	IDGEN_COUNTER_ERRORS,		/* failures reported to callers that may call */
+	IDGEN_COUNTER_REFUSALS		/* calls of those that may not */
 } IdgenCounter;
 
-#define IDGEN_COUNTER_COUNT (IDGEN_COUNTER_ERRORS + 1)
+#define IDGEN_COUNTER_COUNT (IDGEN_COUNTER_REFUSALS + 1)
 
 /* Conditions that are logged once when they begin. */
 typedef enum IdgenAlert
@@ -240,6 +243,10 @@ typedef struct IdgenDatabase
 	bool		start_failed;	/* it found no background worker slot free */
 	int			starts;			/* asked for since one reported for duty */
 	bool		stop_wanted;	/* the database is being dropped */
+	bool		yield_wanted;	/* another database needs the process */
+	int64		entered_at_us;	/* monotonic: the worker reported for duty */
+	int64		used_at_us;		/* monotonic: the database was last in use */
+	int64		room_asked_at_us;	/* monotonic: it had another worker leave */
 	uint64		turns;			/* begun by this worker; the first takes long */
 	uint64		rounds;			/* of those, that wrote grants */
 	uint64		grants;			/* in those */
@@ -293,6 +300,7 @@ typedef struct IdgenShared
 	pg_uuid_t	boot;			/* random, new with each initialisation */
 	pg_atomic_uint64 last_tenure;
 	pg_atomic_uint64 directory_version; /* moves when a cursor comes or goes */
+	pg_atomic_uint64 cursors_taken; /* from one namespace for another */
 
 	/* What ended where.  Its lock is held for a look at all entries at most, and
 	 * never together with another one. */

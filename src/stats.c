@@ -10,6 +10,8 @@
 #include "common/hashfn.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
@@ -231,12 +233,29 @@ idgen_stats_max(IdgenStats *stats, IdgenCounter counter, uint64 value)
 		;
 }
 
+/*
+ * Somebody was refused for want of a privilege.  That is counted apart and is not the
+ * last error, so that strangers can neither raise an alarm nor hide the cause of one.
+ * stats may be NULL.
+ */
+void
+idgen_stats_note_refusal(IdgenStats *stats)
+{
+	idgen_stats_add(stats, IDGEN_COUNTER_REFUSALS, 1);
+}
+
 /* Remember the last failure reported to a caller; stats may be NULL. */
 void
 idgen_stats_note_error(IdgenStats *stats, const IdgenFailure *failure)
 {
 	if (stats == NULL)
 		return;
+	if (failure->kind == IDGEN_FAILURE_FORBIDDEN ||
+		failure->kind == IDGEN_FAILURE_NOT_OWNER)
+	{
+		idgen_stats_note_refusal(stats);
+		return;
+	}
 	idgen_stats_add(stats, IDGEN_COUNTER_ERRORS, 1);
 	pg_atomic_write_u64(&stats->last_error,
 						(uint64) idgen_clock_wall_ms() << 8 | (uint64) failure->kind);
@@ -323,6 +342,28 @@ idgen_stat_counters(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+/*
+ * The name of a namespace, as text of this database: that of another database may be
+ * in another encoding.  What is no text here is shown byte by byte.
+ */
+static Datum
+name_as_text(const IdgenSlotInfo *info)
+{
+	const char *name = info->namespace_name;
+	StringInfoData escaped;
+
+	if (info->database == MyDatabaseId ||
+		pg_verify_mbstr(GetDatabaseEncoding(), name, (int) strlen(name), true))
+		return CStringGetTextDatum(name);
+	initStringInfo(&escaped);
+	for (; *name != '\0'; name++)
+		if (IS_HIGHBIT_SET(*name))
+			appendStringInfo(&escaped, "\\x%02x", (unsigned char) *name);
+		else
+			appendStringInfoChar(&escaped, *name);
+	return CStringGetTextDatum(escaped.data);
+}
+
 #define CURSOR_COLUMNS 10
 
 /* One row per cursor of this server, of all databases. */
@@ -368,7 +409,7 @@ idgen_stat_cursors(PG_FUNCTION_ARGS)
 			idgen_cursor_granted_end(&cursors[i]) * infos[i].tick_ms;
 
 		values[0] = ObjectIdGetDatum(infos[i].database);
-		values[1] = CStringGetTextDatum(infos[i].namespace_name);
+		values[1] = name_as_text(&infos[i]);
 		values[2] = UUIDPGetDatum(&infos[i].namespace_uuid);
 		values[3] = Int32GetDatum(infos[i].worker);
 		values[4] = Int64GetDatum(infos[i].incarnation);
@@ -400,7 +441,7 @@ verdict_name(IdgenClockVerdict verdict)
 	return "";
 }
 
-#define AUTHORITY_COLUMNS 18
+#define AUTHORITY_COLUMNS 19
 
 /* One row: the authority worker of this database, and this server. */
 PG_FUNCTION_INFO_V1(idgen_stat_worker);
@@ -460,6 +501,7 @@ idgen_stat_worker(PG_FUNCTION_ARGS)
 	values[15] = Int64GetDatum((int64) judged.steps_back);
 	values[16] = Int64GetDatum((int64) judged.steps_forward);
 	values[17] = Int64GetDatum(judged.largest_step_us / 1000);
+	values[18] = Int64GetDatum((int64) pg_atomic_read_u64(&idgen_shared->cursors_taken));
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	return (Datum) 0;
 }

@@ -20,6 +20,7 @@ extern void idgen_stats_set_unconfirmed(IdgenStats *stats, int count);
 extern void idgen_stats_begin_worker(void);
 extern void idgen_stats_max(IdgenStats *stats, IdgenCounter counter,
 							uint64 value);
+extern void idgen_stats_note_refusal(IdgenStats *stats);
 extern void idgen_stats_note_error(IdgenStats *stats,
 								   const IdgenFailure *failure);
 

@@ -239,6 +239,33 @@ fi
 if rule marks-freed 121_retention 'under one uuid at most'; then
 	take src/retention.c 'idgen_marks_free_gone(is_gone);' ''
 fi
+if rule cursor-idle-longest 021_shares:cursors 'gets the one that has been idle longest'; then
+	take src/pool.c 'if (chosen == NULL || now_ms - chosen->used_ms >= IDLE_MS)' 'return NULL;
+	if (chosen == NULL)'
+fi
+if rule cursor-shares 021_shares:cursors 'gets its share all the same'; then
+	take src/pool.c '	chosen = longest_idle_of_most(holdings, count, owner->database, false);' '	chosen = NULL;'
+fi
+if rule cursor-shares-of-owners 021_shares:cursors 'that of another role gets one'; then
+	take src/pool.c 'return longest_idle_of_most(&holdings[begin], mine, owner->owner, true);' 'return mine < 0 ? holdings : NULL;'
+fi
+if rule taken-incarnations-ended 021_shares:cursors 'of those that were taken are ended'; then
+	take src/authority.c '			activities[i].tenure = 0;
+			idgen_round_end_strangers();' '			activities[i].tenure = 0;'
+fi
+if rule strangers-start-nothing 021_shares:processes 'has started no process|a stranger is refused'; then
+	take src/request.c '	if (!is_holder(incarnation))' '	if (false)'
+fi
+if rule processes-in-turn 021_shares:processes 'a third gets a process'; then
+	take src/mailbox.c '	idlest->yield_wanted = true;' ''
+fi
+if rule strangers-not-errors 105_privileges 'but not among the errors'; then
+	take src/stats.c 'failure->kind == IDGEN_FAILURE_FORBIDDEN ||
+		failure->kind == IDGEN_FAILURE_NOT_OWNER' 'false'
+fi
+if rule names-as-text 020_readers 'names of another encoding'; then
+	take src/stats.c 'pg_verify_mbstr(GetDatabaseEncoding(), name, (int) strlen(name), true)' 'true'
+fi
 if rule crowd-told 020_readers 'a crowd is called a crowd'; then
 	take src/shmem.c 'now_us - moved_at_us < within_us / 2' 'false'
 fi

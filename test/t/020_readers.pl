@@ -38,6 +38,19 @@ is($other->sqlstate("SELECT idgen_next('uncounted')"), '', 'a namespace not coun
 ok($other->value('SELECT count(*) FROM idgen_stat_namespace') > 0, 'and is watched');
 $hold->go_on;
 
+# --- names of another encoding
+
+$node->safe_psql('postgres', "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'");
+$node->safe_psql('postgres', "CREATE DATABASE unicode TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'");
+$node->safe_psql($_, 'CREATE EXTENSION idgen') foreach qw(latin unicode);
+my $latin = Idgen::Session->new($node, dbname => 'latin', options => '-c client_encoding=LATIN1');
+$latin->query("SELECT idgen_create_namespace('caf' || chr(233))");
+is($latin->sqlstate("SELECT idgen_next('caf' || chr(233))"), '', 'a namespace with a letter beyond ASCII issues');
+my $unicode = Idgen::Session->new($node, dbname => 'unicode');
+my $names = $unicode->query("SELECT namespace FROM idgen_stat_cursor WHERE database = 'latin'");
+is(Idgen::Session::state_of($names) . ($names->{rows}[0][0] // ''), 'caf\\xe9', 'names of another encoding are shown byte by byte');
+is($latin->value("SELECT namespace = 'caf' || chr(233) FROM idgen_stat_cursor WHERE database = 'latin'"), 't', 'and their own as they are');
+
 # --- a thousand namespaces and thirty readers
 
 $other->query("SET idgen.wait_timeout = '30s'");
