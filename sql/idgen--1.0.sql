@@ -411,7 +411,7 @@ CREATE FUNCTION @extschema@.idgen_stat_counters(OUT namespace text, OUT ids bigi
     OUT clock_behind bigint, OUT clock_behind_max_us bigint, OUT grants_missed bigint,
     OUT grants bigint, OUT grant_latency_us bigint, OUT grant_latency_max_us bigint,
     OUT rejections bigint, OUT forks bigint, OUT fences bigint, OUT errors bigint,
-    OUT last_error text, OUT last_error_at timestamp with time zone,
+    OUT refusals bigint, OUT last_error text, OUT last_error_at timestamp with time zone,
     OUT stats_reset timestamp with time zone, OUT copied boolean, OUT unconfirmed integer)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'idgen_stat_counters'
@@ -436,7 +436,7 @@ CREATE FUNCTION @extschema@.idgen_stat_worker(OUT pid integer,
     OUT fsync boolean, OUT clock_synchronised boolean, OUT clock_offset_us bigint,
     OUT clock_max_error_us bigint, OUT clock text, OUT clock_step_ms bigint,
     OUT clock_steps_back bigint, OUT clock_steps_forward bigint,
-    OUT clock_largest_step_ms bigint)
+    OUT clock_largest_step_ms bigint, OUT cursors_taken bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'idgen_stat_worker'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
@@ -479,7 +479,7 @@ SELECT n.name AS namespace,
         OPERATOR(pg_catalog.+) (pg_catalog.power(2::pg_catalog.float8, n.timestamp_bits::pg_catalog.float8)
             OPERATOR(pg_catalog.*) n.tick_ms::pg_catalog.float8))
         OPERATOR(pg_catalog./) 1000.0::pg_catalog.float8, 9e12::pg_catalog.float8)) END AS field_ends,
-    c.stats_reset
+    c.stats_reset, coalesce(c.refusals, 0) AS refusals
 FROM @extschema@.idgen_namespace n
 LEFT JOIN @extschema@.idgen_floor f ON f.namespace OPERATOR(pg_catalog.=) n.name
 LEFT JOIN @extschema@.idgen_authority a ON a.namespace OPERATOR(pg_catalog.=) n.name

@@ -99,6 +99,26 @@ static int64 last_use_us;		/* of any namespace of this database */
  * The loop
  * -------------------------------------------------------------------- */
 
+/*
+ * A cursor that went without this worker's doing, as one that was given to another
+ * namespace, has left its incarnation behind: the next round ends that.
+ */
+static void
+note_gone(const IdgenRound *round)
+{
+	uint64	   *tenures = palloc0(idgen_shared->slot_count * sizeof(uint64));
+
+	for (int i = 0; i < round->survey_count; i++)
+		tenures[round->surveys[i].slot] = round->surveys[i].tenure;
+	for (int i = 0; i < idgen_shared->slot_count; i++)
+		if (activities[i].tenure != 0 && activities[i].tenure != tenures[i])
+		{
+			activities[i].tenure = 0;
+			idgen_round_end_strangers();
+		}
+	pfree(tenures);
+}
+
 /* Note which cursors were used since the last look. */
 static void
 note_activity(const IdgenRound *round)
@@ -172,6 +192,7 @@ end_unused_cursors(IdgenRound *round)
 			continue;
 		}
 		idgen_pool_kill_slot(survey->slot, survey->tenure);
+		activities[survey->slot].tenure = 0;
 		ended[ended_count++] = survey->incarnation;
 	}
 	round->survey_count = kept;
@@ -457,11 +478,12 @@ turn(void)
 	memset(&round, 0, sizeof(round));
 	round.requests = palloc(idgen_shared->request_count * sizeof(IdgenMailTaken));
 	round.request_count = idgen_mailbox_take(round.requests,
-											 idgen_shared->request_count);
+											 idgen_shared->request_count, last_use_us);
 	leave_out_held(&round);
 	round.surveys = palloc(idgen_shared->slot_count * sizeof(IdgenCursorSurvey));
 	round.survey_count = idgen_pool_survey(MyDatabaseId, round.surveys,
 										   idgen_shared->slot_count);
+	note_gone(&round);
 	note_activity(&round);
 	end_unused_cursors(&round);
 
@@ -473,6 +495,7 @@ turn(void)
 		answer(&round);
 		round.survey_count = idgen_pool_survey(MyDatabaseId, round.surveys,
 											   idgen_shared->slot_count);
+		note_gone(&round);
 		note_due(&round);
 
 		/* frees marks that the round's jobs point to */
@@ -484,14 +507,18 @@ turn(void)
 
 /* Let a moment pass since the last turn, in which further requests gather. */
 static void
-gather(void)
+gather(uint32 wait_event)
 {
 	static int64 last_turn_us = 0;
 	int64		left_us = last_turn_us + ROUND_APART_US -
 		idgen_clock_monotonic_us();
 
 	if (left_us > 0)
+	{
+		pgstat_report_wait_start(wait_event);
 		pg_usleep((long) left_us);
+		pgstat_report_wait_end();
+	}
 	last_turn_us = idgen_clock_monotonic_us();
 }
 
@@ -634,7 +661,10 @@ idgen_authority_main(Datum main_arg)
 			proc_exit(0);
 		}
 
-		gather();
+		if (idgen_mailbox_yield_wanted())
+			proc_exit(0);		/* its cursors go on with what they were granted */
+
+		gather(wait_event);
 		MemoryContextSwitchTo(round_context);
 		pgstat_report_activity(STATE_RUNNING, "granting");
 		sleep_ms = turn();

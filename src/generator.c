@@ -374,13 +374,15 @@ sleep_until(int64 until_us)
 	CHECK_FOR_INTERRUPTS();
 	if (left_us <= 0)
 		return;
-	if (left_us <= SHORT_WAIT_US)
-	{
-		pg_usleep((long) left_us);
-		return;
-	}
 	if (wait_event == 0)
 		wait_event = idgen_wait_event("IdgenTick");
+	if (left_us <= SHORT_WAIT_US)
+	{
+		pgstat_report_wait_start(wait_event);
+		pg_usleep((long) left_us);
+		pgstat_report_wait_end();
+		return;
+	}
 	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 					 (long) (left_us / 1000), wait_event);
 	ResetLatch(MyLatch);
@@ -553,7 +555,8 @@ wait_for_lock(IdgenCall *call, const IdgenPass *pass)
 		(void) post_request(call, call->ns->ref_count <
 							idgen_max_workers_per_namespace);
 	}
-	sleep_until(now_us + LOCKED_PAUSE_US);
+	CHECK_FOR_INTERRUPTS();
+	idgen_lock_nap(LOCKED_PAUSE_US);
 }
 
 /* Ask the authority for grants and wait for its answer. */
@@ -620,6 +623,10 @@ check_may_issue(IdgenNamespace *ns)
 {
 	IdgenFailure failure;
 
+	/* first, so that strangers learn and cause nothing else */
+	if (!idgen_namespace_check_issue(ns, &failure))
+		refuse(ns, &failure);
+
 	idgen_failure_set(&failure, IDGEN_FAILURE_NONE, NULL, NULL);
 	if (ns->row.retired)
 		idgen_failure_set(&failure, IDGEN_FAILURE_RETIRED, NULL, NULL);
@@ -647,8 +654,6 @@ check_may_issue(IdgenNamespace *ns)
 		refuse(ns, &failure);
 
 	idgen_namespace_require_committed(ns);
-	if (!idgen_namespace_check_issue(ns, &failure))
-		refuse(ns, &failure);
 	ns->open_version = ns->version;
 }
 

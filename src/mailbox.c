@@ -4,8 +4,8 @@
  *
  * A backend owns one request slot, by its process number.  It posts, and
  * either waits or goes away: an answer to a request given up meets a newer
- * ticket, or nobody, and does no harm.  The worker leaves a database only
- * under the directory lock and with no request pending, so that a request is
+ * ticket, or nobody, and does no harm.  A worker that leaves signs off under the
+ * directory lock and then wakes whoever has a request pending, so that a request is
  * either seen by the worker that lives or starts the next one.
  */
 #include "compat.h"
@@ -33,6 +33,13 @@
 
 /* That becomes four times as long so often, for a worker that does not come. */
 #define START_STEPS_MAX	3
+
+/*
+ * A worker has at least so long before it has to make room for that of another
+ * database; and so long a database waits for the room it has asked for.
+ */
+#define TERM_US			INT64_C(500000)
+#define ROOM_US			INT64_C(1000000)
 
 /* How long a process that must not fail tries for the directory. */
 #define LEAVE_WITHIN_US INT64_C(1000000)
@@ -100,6 +107,35 @@ start_pause_us(const IdgenDatabase *entry)
 	return START_RETRY_US << (2 * Min(Max(entry->starts - 1, 0), START_STEPS_MAX));
 }
 
+/*
+ * No background worker slot is free: the worker that has been idle longest, of
+ * another database, makes room.  So all databases have their turns, however many
+ * there are, and nobody keeps others out by keeping some busy.  Caller holds the lock.
+ */
+static void
+ask_for_room(IdgenDatabase *mine, int64 now_us)
+{
+	IdgenDatabase *idlest = NULL;
+
+	if (now_us - mine->room_asked_at_us < ROOM_US)
+		return;
+	for (int i = 0; i < idgen_shared->database_count; i++)
+	{
+		IdgenDatabase *entry = &idgen_shared->databases[i];
+
+		if (!OidIsValid(entry->database) || entry == mine || entry->yield_wanted ||
+			!worker_lives(entry) || now_us - entry->entered_at_us < TERM_US)
+			continue;
+		if (idlest == NULL || entry->used_at_us < idlest->used_at_us)
+			idlest = entry;
+	}
+	if (idlest == NULL)
+		return;
+	idlest->yield_wanted = true;
+	mine->room_asked_at_us = now_us;
+	SetLatch(idlest->worker_latch);
+}
+
 /* Wake the worker of this database, or ask for one if there is none. */
 static void
 rouse_worker(void)
@@ -109,8 +145,10 @@ rouse_worker(void)
 	bool		start = false;
 	bool		started;
 
-	idgen_lock_directory(LW_EXCLUSIVE);
+	idgen_lock_directory();
 	entry = find_or_make_database(MyDatabaseId);
+	if (entry != NULL)
+		entry->used_at_us = now_us;
 	if (entry != NULL && worker_lives(entry))
 		SetLatch(entry->worker_latch);
 	else if (entry != NULL && now_us - entry->started_at_us >= start_pause_us(entry))
@@ -124,13 +162,16 @@ rouse_worker(void)
 		return;
 
 	started = idgen_mailbox_start_worker();
-	idgen_lock_directory(LW_EXCLUSIVE);
+	idgen_lock_directory();
 	entry = find_database(MyDatabaseId);
 	if (entry != NULL)
 	{
 		entry->start_failed = !started;
 		if (!started)
+		{
 			entry->starts = 0;	/* it takes no slot */
+			ask_for_room(entry, idgen_clock_monotonic_us());
+		}
 	}
 	idgen_unlock_directory();
 }
@@ -143,15 +184,15 @@ judge_worker(IdgenFailure *failure)
 	bool		missing;
 	bool		starting;
 
-	idgen_lock_directory(LW_SHARED);
+	idgen_lock_directory();
 	entry = find_database(MyDatabaseId);
 	missing = entry == NULL || (!worker_lives(entry) && entry->start_failed);
 	starting = entry != NULL && (!worker_lives(entry) || entry->turns < 2);
 	idgen_unlock_directory();
 	if (missing)
 		idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
-						  "No background worker slot is free for the authority worker.",
-						  "Raise \"max_worker_processes\".");
+						  "No background worker slot is free for the authority worker, and none was given up by another database in time.",
+						  "Retry, or raise \"max_worker_processes\".");
 	else if (starting)
 		idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
 						  "The authority worker is being started, by this call or another; that takes some ten milliseconds on a machine that is not busy.",
@@ -168,7 +209,7 @@ idgen_mailbox_post(const IdgenMail *mail)
 	IdgenRequest *request = my_request();
 	uint64		ticket;
 
-	idgen_lock_directory(LW_EXCLUSIVE);
+	idgen_lock_directory();
 	ticket = ++idgen_shared->last_ticket;
 	request->state = IDGEN_REQUEST_PENDING;
 	request->ticket = ticket;
@@ -193,7 +234,7 @@ answered(uint64 ticket, IdgenAnswer *answer)
 	IdgenRequest *request = my_request();
 	bool		done;
 
-	idgen_lock_directory(LW_SHARED);
+	idgen_lock_directory();
 	done = request->ticket == ticket && request->state == IDGEN_REQUEST_DONE;
 	*answer = request->answer;
 	idgen_unlock_directory();
@@ -209,8 +250,7 @@ withdraw(uint64 ticket)
 {
 	IdgenRequest *request = my_request();
 
-	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE,
-						   LEAVE_WITHIN_US))
+	if (!idgen_lock_directory_within(LEAVE_WITHIN_US))
 		return;					/* it expires */
 	if (request->ticket == ticket)
 		request->state = IDGEN_REQUEST_IDLE;
@@ -318,7 +358,7 @@ idgen_mailbox_stop_worker(Oid database, int64 within_us)
 		pid_t		left_pid = 0;
 		bool		expected = false;
 
-		idgen_lock_directory(LW_EXCLUSIVE);
+		idgen_lock_directory();
 		entry = find_database(database);
 		if (entry != NULL && worker_lives(entry))
 		{
@@ -335,7 +375,7 @@ idgen_mailbox_stop_worker(Oid database, int64 within_us)
 		idgen_unlock_directory();
 		if (!expected && !connected(left_pid, database))
 			break;
-		pg_usleep(1000);
+		idgen_lock_nap(1000);
 		CHECK_FOR_INTERRUPTS();
 	}
 }
@@ -350,13 +390,15 @@ idgen_mailbox_enter(void)
 	IdgenDatabase *entry;
 	bool		entered = false;
 
-	idgen_lock_directory(LW_EXCLUSIVE);
+	idgen_lock_directory();
 	entry = find_or_make_database(MyDatabaseId);
 	if (entry != NULL && !worker_lives(entry))
 	{
 		entry->worker_pid = MyProcPid;
 		entry->worker_latch = MyLatch;
 		entry->stop_wanted = false;
+		entry->yield_wanted = false;
+		entry->entered_at_us = idgen_clock_monotonic_us();
 		entry->start_failed = false;
 		entry->starts = 0;
 		entry->turns = 0;
@@ -371,9 +413,20 @@ idgen_mailbox_enter(void)
 }
 
 /*
- * Sign off; caller holds the lock exclusively.  Whoever waits for an answer starts
- * the next worker.
+ * Does a process ask for something in this database?  Without the lock: who finds
+ * out that it does takes the lock and looks again; and who posts sets the worker's
+ * latch afterwards, or finds none, so that nothing is missed.
  */
+static bool
+is_pending(int process)
+{
+	const volatile IdgenRequest *request = &idgen_shared->requests[process];
+
+	return request->state == IDGEN_REQUEST_PENDING &&
+		request->database == MyDatabaseId;
+}
+
+/* The worker is none any more.  Caller holds the lock. */
 static void
 sign_off(void)
 {
@@ -384,10 +437,25 @@ sign_off(void)
 	memset(entry, 0, sizeof(*entry));
 	entry->database = MyDatabaseId;
 	entry->left_pid = MyProcPid;
+}
+
+/*
+ * After the worker has signed off: whoever waits for an answer starts the next
+ * one.
+ */
+static void
+wake_waiters(void)
+{
 	for (int i = 0; i < idgen_shared->request_count; i++)
-		if (idgen_shared->requests[i].state == IDGEN_REQUEST_PENDING &&
-			idgen_shared->requests[i].database == MyDatabaseId)
+	{
+		if (!is_pending(i))
+			continue;
+		if (!idgen_lock_directory_within(LEAVE_WITHIN_US))
+			return;				/* they look by themselves, a little later */
+		if (is_pending(i))
 			SetLatch(idgen_shared->requests[i].latch);
+		idgen_unlock_directory();
+	}
 }
 
 /*
@@ -398,27 +466,28 @@ sign_off(void)
 void
 idgen_mailbox_leave(void)
 {
-	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE,
-						   LEAVE_WITHIN_US))
+	if (!idgen_lock_directory_within(LEAVE_WITHIN_US))
 		return;
 	sign_off();
 	idgen_unlock_directory();
+	wake_waiters();
 }
 
-/* The worker leaves because it has nothing to do; false if it has. */
+/*
+ * The worker leaves because it has nothing to do; false if it has.  What is posted
+ * while it leaves wakes the one that posted it.
+ */
 bool
 idgen_mailbox_leave_if_empty(void)
 {
-	bool		empty = true;
-
-	idgen_lock_directory(LW_EXCLUSIVE);
-	for (int i = 0; i < idgen_shared->request_count && empty; i++)
-		empty = !(idgen_shared->requests[i].state == IDGEN_REQUEST_PENDING &&
-				  idgen_shared->requests[i].database == MyDatabaseId);
-	if (empty)
-		sign_off();
+	for (int i = 0; i < idgen_shared->request_count; i++)
+		if (is_pending(i))
+			return false;
+	idgen_lock_directory();
+	sign_off();
 	idgen_unlock_directory();
-	return empty;
+	wake_waiters();
+	return true;
 }
 
 /* Is this worker in the way of DROP DATABASE? */
@@ -428,9 +497,23 @@ idgen_mailbox_stop_wanted(void)
 	IdgenDatabase *entry;
 	bool		wanted;
 
-	idgen_lock_directory(LW_SHARED);
+	idgen_lock_directory();
 	entry = find_database(MyDatabaseId);
 	wanted = entry != NULL && entry->stop_wanted;
+	idgen_unlock_directory();
+	return wanted;
+}
+
+/* Does another database need this worker's process? */
+bool
+idgen_mailbox_yield_wanted(void)
+{
+	IdgenDatabase *entry;
+	bool		wanted;
+
+	idgen_lock_directory();
+	entry = find_database(MyDatabaseId);
+	wanted = entry != NULL && entry->yield_wanted;
 	idgen_unlock_directory();
 	return wanted;
 }
@@ -441,7 +524,7 @@ idgen_mailbox_note_round(int grants)
 {
 	IdgenDatabase *entry;
 
-	idgen_lock_directory(LW_EXCLUSIVE);
+	idgen_lock_directory();
 	entry = find_database(MyDatabaseId);
 	if (entry != NULL)
 	{
@@ -452,40 +535,61 @@ idgen_mailbox_note_round(int grants)
 	idgen_unlock_directory();
 }
 
+/* A turn of the worker begins; the database was in use then, if not later. */
+static void
+count_turn(int64 used_at_us)
+{
+	IdgenDatabase *entry;
+
+	idgen_lock_directory();
+	entry = find_database(MyDatabaseId);
+	if (entry != NULL)
+	{
+		entry->turns++;
+		entry->used_at_us = Max(entry->used_at_us, used_at_us);
+	}
+	idgen_unlock_directory();
+}
+
 /*
- * Copy the requests pending for this database; returns their number.  Those
- * that nobody waits for any more are dropped.
+ * Copy a request, if it is pending for this database; one that nobody waits for any
+ * more is dropped.
+ */
+static bool
+take(int process, int64 now_us, IdgenMailTaken *taken)
+{
+	IdgenRequest *request = &idgen_shared->requests[process];
+	bool		wanted = false;
+
+	idgen_lock_directory();
+	if (is_pending(process))
+	{
+		wanted = request->mail.expires_at_us >= now_us;
+		if (!wanted)
+			request->state = IDGEN_REQUEST_IDLE;
+		taken->process = process;
+		taken->ticket = request->ticket;
+		taken->role = request->role;
+		taken->mail = request->mail;
+	}
+	idgen_unlock_directory();
+	return wanted;
+}
+
+/*
+ * Copy the requests pending for this database, one by one, so that nobody waits for
+ * more than a copy; returns their number.
  */
 int
-idgen_mailbox_take(IdgenMailTaken *taken, int taken_max)
+idgen_mailbox_take(IdgenMailTaken *taken, int taken_max, int64 used_at_us)
 {
 	int			count = 0;
 	int64		now_us = idgen_clock_monotonic_us();
-	IdgenDatabase *entry;
 
-	idgen_lock_directory(LW_EXCLUSIVE);
-	entry = find_database(MyDatabaseId);
-	if (entry != NULL)
-		entry->turns++;
+	count_turn(used_at_us);
 	for (int i = 0; i < idgen_shared->request_count && count < taken_max; i++)
-	{
-		IdgenRequest *request = &idgen_shared->requests[i];
-
-		if (request->state != IDGEN_REQUEST_PENDING ||
-			request->database != MyDatabaseId)
-			continue;
-		if (request->mail.expires_at_us < now_us)
-		{
-			request->state = IDGEN_REQUEST_IDLE;
-			continue;
-		}
-		taken[count].process = i;
-		taken[count].ticket = request->ticket;
-		taken[count].role = request->role;
-		taken[count].mail = request->mail;
-		count++;
-	}
-	idgen_unlock_directory();
+		if (is_pending(i) && take(i, now_us, &taken[count]))
+			count++;
 	return count;
 }
 
@@ -505,7 +609,7 @@ idgen_mailbox_answer(const IdgenMailTaken *taken, const IdgenAnswer *answer)
 {
 	IdgenRequest *request;
 
-	idgen_lock_directory(LW_EXCLUSIVE);
+	idgen_lock_directory();
 	request = find_pending(taken);
 	if (request != NULL)
 	{
@@ -525,7 +629,7 @@ idgen_mailbox_note(const IdgenMailTaken *taken, const IdgenFailure *failure)
 {
 	IdgenRequest *request;
 
-	idgen_lock_directory(LW_EXCLUSIVE);
+	idgen_lock_directory();
 	request = find_pending(taken);
 	if (request != NULL)
 		request->answer.failure = *failure;

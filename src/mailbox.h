@@ -34,7 +34,8 @@ extern bool idgen_mailbox_leave_if_empty(void);
 extern void idgen_mailbox_leave(void);
 extern bool idgen_mailbox_stop_wanted(void);
 extern void idgen_mailbox_note_round(int grants);
-extern int	idgen_mailbox_take(IdgenMailTaken *taken, int taken_max);
+extern int	idgen_mailbox_take(IdgenMailTaken *taken, int taken_max, int64 used_at_us);
+extern bool idgen_mailbox_yield_wanted(void);
 extern void idgen_mailbox_answer(const IdgenMailTaken *taken,
 								 const IdgenAnswer *answer);
 extern void idgen_mailbox_note(const IdgenMailTaken *taken,

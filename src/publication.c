@@ -74,9 +74,7 @@ publish_grant(const pg_uuid_t *uuid, const IdgenLayout *layout,
 {
 	note_length(uuid, layout, grant);
 	if (grant->first)
-		idgen_pool_activate(grant->slot, grant->tenure, uuid, layout,
-							grant->worker, grant->incarnation,
-							&grant->course.grant);
+		idgen_pool_activate(grant->slot, grant->tenure, &grant->course.grant);
 	else
 		(void) idgen_pool_publish(grant->slot, grant->tenure,
 								  &grant->course.grant, grant->course.decided_at);
@@ -350,6 +348,26 @@ idgen_publication_count(const pg_uuid_t *namespace_uuid, bool first_only)
 			(namespace_uuid == NULL ||
 			 idgen_same_uuid(&entry->namespace_uuid, namespace_uuid)))
 			count++;
+	}
+	return count;
+}
+
+/*
+ * The incarnations whose first grants are held.  Returns their number, which is
+ * idgen_publication_count(NULL, true).
+ */
+int
+idgen_publication_first_incarnations(int64 *incarnations)
+{
+	ListCell   *cell;
+	int			count = 0;
+
+	foreach(cell, held)
+	{
+		const IdgenHeld *entry = lfirst(cell);
+
+		if (!entry->is_answer && entry->grant.first)
+			incarnations[count++] = entry->grant.incarnation;
 	}
 	return count;
 }

@@ -34,6 +34,7 @@ extern int	idgen_publication_count(const pg_uuid_t *namespace_uuid,
 									bool first_only);
 extern void idgen_publication_forget_incarnation(int64 incarnation);
 extern void idgen_publication_forget_first(uint64 after);
+extern int	idgen_publication_first_incarnations(int64 *incarnations);
 extern int64 idgen_publication_poll_ms(void);
 extern void idgen_publication_set_unconfirmed(IdgenFailure *failure);
 

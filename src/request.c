@@ -235,6 +235,41 @@ describe_session(IdgenMail *mail)
 }
 
 /*
+ * A request that is refused for want of a privilege is refused here: it starts no
+ * authority worker, and is not counted among the errors of the namespace.  All that
+ * passes is judged again by the authority.
+ */
+static void
+refuse(const char *name, IdgenFailureKind kind, const char *detail, const char *hint)
+{
+	IdgenFailure failure;
+
+	idgen_failure_set(&failure, kind, detail, hint);
+	if (name[0] != '\0')
+		idgen_stats_note_refusal(idgen_stats_get(MyDatabaseId, name));
+	idgen_failure_report(&failure, name);
+}
+
+/* May the current user have external incarnations of a namespace? */
+static bool
+may_acquire(const IdgenNamespace *ns)
+{
+	return idgen_namespace_owned(ns, GetUserId()) ||
+		idgen_tables_privileged(ns->name, IDGEN_PRIVILEGE_ACQUIRE, GetUserId());
+}
+
+/* Did the current user activate an incarnation? */
+static bool
+is_holder(int64 incarnation)
+{
+	IdgenHolderRow row;
+	const char *role = GetUserNameFromId(GetUserId(), true);
+
+	return idgen_tables_find() && idgen_tables_read_holder(incarnation, &row) &&
+		row.external && role != NULL && strcmp(row.role, role) == 0;
+}
+
+/*
  * Activate an external incarnation of a namespace.  token has room for
  * IDGEN_TOKEN_SIZE.
  */
@@ -242,8 +277,13 @@ void
 idgen_request_activate(const char *name, IdgenAnswer *answer, char *token)
 {
 	IdgenMail	mail;
+	const IdgenNamespace *ns = begin_request(&mail, IDGEN_REQUEST_ACTIVATE, name,
+											 "idgen_activate()");
 
-	(void) begin_request(&mail, IDGEN_REQUEST_ACTIVATE, name, "idgen_activate()");
+	if (!may_acquire(ns))
+		refuse(ns->name, IDGEN_FAILURE_FORBIDDEN,
+			   "Activation needs the privilege \"acquire\".",
+			   "Its owner can give it with idgen_allow().");
 	make_token(token);
 	hash_token(token, mail.token_hash);
 	describe_session(&mail);
@@ -264,6 +304,10 @@ idgen_request_acquire(const char *name, const IdgenClaim *claim,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("length must not exceed the horizon of namespace \"%s\"",
 						ns->name)));
+	if (!may_acquire(ns) && !is_holder(claim->incarnation))
+		refuse(ns->name, IDGEN_FAILURE_REJECTED,
+			   "It is unknown, or the token is not its token, or another role activated it.",
+			   "Activate a fresh incarnation with idgen_activate().");
 	mail.incarnation = claim->incarnation;
 	mail.request_id = claim->request_id;
 	mail.after_grant = claim->after_grant;
@@ -293,8 +337,24 @@ idgen_request_deactivate(int64 incarnation, const char *token)
 
 	begin_incarnation_request(&mail, IDGEN_REQUEST_DEACTIVATE, incarnation,
 							  "idgen_deactivate()");
+	if (!is_holder(incarnation))
+		refuse("", IDGEN_FAILURE_REJECTED,
+			   "It is unknown, or the token is not its token, or another role activated it.",
+			   "Check the incarnation and its token.");
 	hash_token(token, mail.token_hash);
 	finish_request(&mail, &answer);
+}
+
+/* Does the current user own the namespace of an incarnation? */
+static bool
+owns_incarnation(int64 incarnation)
+{
+	IdgenHolderRow row;
+
+	return idgen_tables_find() && idgen_tables_read_holder(incarnation, &row) &&
+		idgen_namespace_owned(idgen_namespace_get(row.namespace_name,
+												  (int) strlen(row.namespace_name)),
+							  GetUserId());
 }
 
 /* The owner of a namespace ends an incarnation. */
@@ -306,5 +366,8 @@ idgen_request_end(int64 incarnation)
 
 	begin_incarnation_request(&mail, IDGEN_REQUEST_END, incarnation,
 							  "idgen_end_incarnation()");
+	if (!superuser() && !owns_incarnation(incarnation))
+		refuse("", IDGEN_FAILURE_FORBIDDEN,
+			   "Only the owner of its namespace ends an incarnation that exists.", NULL);
 	finish_request(&mail, &answer);
 }

@@ -74,7 +74,7 @@ typedef struct IdgenItem
 	IdgenHolder holder;
 } IdgenItem;
 
-/* Incarnations of this server without a cursor have been ended. */
+/* Incarnations of this server without a cursor have been ended, as far as known. */
 static bool strangers_ended = false;
 
 /* The last tenure before the transaction in progress. */
@@ -582,6 +582,26 @@ eligible_tick(const IdgenJob *job)
 									 idgen_marks_highest(job->marks));
 }
 
+/* Whose a slot will be: a fresh incarnation of a worker. */
+static void
+describe_cursor(IdgenJob *job, int32 worker, IdgenSlotInfo *owner)
+{
+	const IdgenLayout *layout = &job->ns->row.layout;
+	IdgenStats *stats = job_stats(job);
+
+	memset(owner, 0, sizeof(*owner));
+	owner->database = MyDatabaseId;
+	owner->namespace_uuid = job->uuid;
+	strlcpy(owner->namespace_name, job->name, NAMEDATALEN);
+	owner->worker = worker;
+	owner->incarnation = idgen_identity_make_number();
+	owner->epoch_ms = layout->epoch_ms;
+	owner->tick_ms = layout->tick_ms;
+	owner->stats = stats == NULL ? -1 : (int) (stats - idgen_shared->stats);
+	owner->owner = get_role_oid(job->ns->row.owner, true);
+	owner->since_ms = idgen_clock_wall_ms();
+}
+
 /* Open a cursor: a fresh incarnation with its first grant. */
 static void
 open_cursor(IdgenRound *round, IdgenJob *job, bool first)
@@ -591,6 +611,7 @@ open_cursor(IdgenRound *round, IdgenJob *job, bool first)
 	int64		retry_at;
 	int32		worker;
 	IdgenItem  *item;
+	IdgenSlotInfo owner;
 	int			slot;
 	uint64		tenure;
 
@@ -617,12 +638,13 @@ open_cursor(IdgenRound *round, IdgenJob *job, bool first)
 		case IDGEN_GRANT_BAD_REQUEST:
 			elog(ERROR, "idgen could not decide a grant");
 	}
-	slot = idgen_pool_reserve(MyDatabaseId, &job->uuid, job->name, &tenure);
+	describe_cursor(job, worker, &owner);
+	slot = idgen_pool_reserve(&owner, first, &tenure);
 	if (slot < 0)
 	{
 		if (first)
 			fail(job, IDGEN_FAILURE_UNAVAILABLE,
-				 "All idgen cursors of this server are in use.",
+				 "All idgen cursors of this server are in use, and this database or this owner has its share of them.",
 				 "Raise \"idgen.max_cursors\", which needs a restart, or lower \"idgen.max_workers_per_namespace\".",
 				 true);
 		return;
@@ -632,7 +654,7 @@ open_cursor(IdgenRound *round, IdgenJob *job, bool first)
 	item->tenure = tenure;
 	item->course = course_of(job, &grant, NULL);
 	item->row.fresh = true;
-	item->row.incarnation = idgen_identity_make_number();
+	item->row.incarnation = owner.incarnation;
 }
 
 /*
@@ -1154,15 +1176,28 @@ publish(IdgenRound *round)
 	}
 }
 
-/* Once in the worker's life: only incarnations with a cursor live. */
+/*
+ * Once in the worker's life, and when a cursor has gone: only incarnations with a
+ * cursor live, and those whose first grant waits for standbys.
+ */
 static void
 end_strangers(const IdgenRound *round)
 {
-	int64	   *living = palloc((round->survey_count + 1) * sizeof(int64));
+	int			count = round->survey_count;
+	int64	   *living = palloc((count + idgen_publication_count(NULL, true) + 1) *
+								sizeof(int64));
 
-	for (int i = 0; i < round->survey_count; i++)
+	for (int i = 0; i < count; i++)
 		living[i] = round->surveys[i].incarnation;
-	idgen_grant_rows_end_strangers(&idgen_shared->boot, living, round->survey_count);
+	count += idgen_publication_first_incarnations(&living[count]);
+	idgen_grant_rows_end_strangers(&idgen_shared->boot, living, count);
+}
+
+/* The next round is to end incarnations whose cursors are gone. */
+void
+idgen_round_end_strangers(void)
+{
+	strangers_ended = false;
 }
 
 /* Log what an operator should know of a namespace. */

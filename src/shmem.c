@@ -5,15 +5,19 @@
  * Locks, outermost first:
  *
  *	1. relation, row and transaction locks of PostgreSQL
- *	2. directory_lock		who owns which slot, requests, databases
- *	3. a slot's lock		one cursor; never two slots at once
+ *	2. clock_file_lock		who writes the file of the clock; only tried for
+ *	3. directory_lock		requests, databases, the clock
+ *	   a slot's lock		one cursor; never two slots at once
+ *	   ended_lock			what ended cursors issued
+ *	   stats_lock			who gets which statistics
  *
- * and apart from these clock_file_lock, which is tried for with none of them
- * held, and under which the directory lock is taken for a moment.
+ * Of those of line 3 a process holds one at a time.  Meanwhile nothing is raised,
+ * allocated, waited for or written.  Who owns which slot needs no lock (pool.c),
+ * nor does counting or reading what is counted (stats.c).
  *
- * While a slot's lock is held nothing is raised, allocated, waited for or
- * written, and no other lock is taken.  While the directory lock is held
- * nothing is raised or written; a slot's lock is tried for a moment at most.
+ * None of them is held for longer than it takes to copy a few entries, and the
+ * directory by one process at a time: a lock that is tried for has no queue, so that
+ * readers who share it could keep a writer out for ever.
  *
  * A process can be stopped (SIGSTOP) anywhere, also while it holds a lock.  No
  * other may wait for it beyond its own bound (S10), and LWLockAcquire cannot
@@ -42,22 +46,28 @@
 #define LOCK_SLEEP_MAX_US	1000
 
 /*
- * The directory is held for microseconds; longer means a stopped process.  A
- * caller that must not wait gets this long all the same.
+ * How long to try for the directory, which is held for microseconds.  A caller
+ * that must not wait gets this long all the same.
  */
 #define DIRECTORY_WITHIN_MIN_MS 100
 #define DIRECTORY_WITHIN_MAX_MS 5000
 
 IdgenShared *idgen_shared = NULL;
 
+/* Shown while a process waits for one of these locks. */
+static uint32 lock_wait_event = PG_WAIT_EXTENSION;
+
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
-/* Each database in use needs a background worker, so there cannot be more. */
+/*
+ * Each database in use needs a background worker.  There may be more that wait until
+ * it is their turn.
+ */
 static int
 database_count(void)
 {
-	return max_worker_processes;
+	return 4 * Max(max_worker_processes, 1);
 }
 
 /*
@@ -129,6 +139,16 @@ make_boot_uuid(pg_uuid_t *uuid)
 }
 
 static void
+init_stats(IdgenStats *stats)
+{
+	pg_atomic_init_u64(&stats->key, 0);
+	for (int i = 0; i < IDGEN_COUNTER_COUNT; i++)
+		pg_atomic_init_u64(&stats->counters[i], 0);
+	pg_atomic_init_u64(&stats->last_error, 0);
+	pg_atomic_init_u64(&stats->reset_ms, 0);
+}
+
+static void
 shmem_startup(void)
 {
 	bool		found;
@@ -148,22 +168,29 @@ shmem_startup(void)
 		make_boot_uuid(&idgen_shared->boot);
 		pg_atomic_init_u64(&idgen_shared->last_tenure, 0);
 		pg_atomic_init_u64(&idgen_shared->directory_version, 1);
+		pg_atomic_init_u64(&idgen_shared->cursors_taken, 0);
 		tranche = idgen_new_tranche("idgen");
 		LWLockInitialize(&idgen_shared->directory_lock, tranche);
 		LWLockInitialize(&idgen_shared->clock_file_lock, tranche);
+		LWLockInitialize(&idgen_shared->ended_lock, tranche);
+		LWLockInitialize(&idgen_shared->stats_lock, tranche);
+		pg_atomic_init_u64(&idgen_shared->directory_releases, 0);
 		for (int i = 0; i < idgen_shared->slot_count; i++)
 		{
 			IdgenSlot  *slot = idgen_slot(i);
 
 			LWLockInitialize(&slot->lock, tranche);
-			pg_atomic_init_u64(&slot->tenure, 0);
+			pg_atomic_init_u64(&slot->tenure, IDGEN_SLOT_FREE);
+			pg_atomic_init_u64(&slot->granted_end, 0);
 		}
 		for (int i = 0; i < idgen_shared->stats_count; i++)
-			for (int j = 0; j < IDGEN_COUNTER_COUNT; j++)
-				pg_atomic_init_u64(&idgen_shared->stats[i].counters[j], 0);
+			init_stats(&idgen_shared->stats[i]);
 	}
 	idgen_register_tranche(idgen_shared->directory_lock.tranche, "idgen");
 	LWLockRelease(AddinShmemInitLock);
+
+	/* now, since it may fail, and a process that waits may not */
+	lock_wait_event = idgen_wait_event("IdgenLock");
 }
 
 /* Called once, while the postmaster preloads the library. */
@@ -187,6 +214,15 @@ idgen_require_preloaded(void)
 				 errhint("Add this line to postgresql.conf and restart: shared_preload_libraries = 'idgen' (with the libraries already listed there).")));
 }
 
+/* Sleep for a moment because of a lock; pg_stat_activity shows it. */
+void
+idgen_lock_nap(long us)
+{
+	pgstat_report_wait_start(lock_wait_event);
+	pg_usleep(us);
+	pgstat_report_wait_end();
+}
+
 /*
  * Take a lock, or give up after within_us.  Never raises, so that it can be
  * used at commit; interrupts stay pending meanwhile, so keep the bound short
@@ -207,7 +243,7 @@ idgen_lock_within(LWLock *lock, LWLockMode mode, int64 within_us)
 	give_up_at_us = idgen_clock_monotonic_us() + within_us;
 	while (idgen_clock_monotonic_us() < give_up_at_us)
 	{
-		pg_usleep(sleep_us);
+		idgen_lock_nap(sleep_us);
 		sleep_us = Min(sleep_us * 2, LOCK_SLEEP_MAX_US);
 		if (LWLockConditionalAcquire(lock, mode))
 			return true;
@@ -215,32 +251,61 @@ idgen_lock_within(LWLock *lock, LWLockMode mode, int64 within_us)
 	return false;
 }
 
+/* The same for the directory. */
+bool
+idgen_lock_directory_within(int64 within_us)
+{
+	return idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE, within_us);
+}
+
+/* The directory could not be had: is that because its holder is stopped? */
+static void
+report_directory(int64 waited_ms, uint64 releases, bool moves)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_IDGEN_UNAVAILABLE),
+			 errmsg("could not lock the directory of idgen"),
+			 moves ?
+			 errdetail("It is busy: others had it " UINT64_FORMAT " times in " INT64_FORMAT " ms.",
+					   releases, waited_ms) :
+			 errdetail("A process that holds it seems to be stopped."),
+			 moves ?
+			 errhint("Retry; if it goes on, the server has more sessions than processors to run them.") :
+			 errhint("Look for a stopped PostgreSQL process (state \"T\" in ps), and let it continue.")));
+}
+
 /*
- * Take the directory lock, or raise an error if its holder seems stopped.
- * Cancellable; bounded by idgen.wait_timeout.
+ * Take the directory lock, or raise an error.  Cancellable; bounded by
+ * idgen.wait_timeout.
  */
 void
-idgen_lock_directory(LWLockMode mode)
+idgen_lock_directory(void)
 {
-	int64		within_ms = Min(Max(idgen_wait_timeout_ms, DIRECTORY_WITHIN_MIN_MS),
-								DIRECTORY_WITHIN_MAX_MS);
-	int64		give_up_at_us = idgen_clock_monotonic_us() + within_ms * 1000;
+	int64		within_us = Min(Max(idgen_wait_timeout_ms, DIRECTORY_WITHIN_MIN_MS),
+								DIRECTORY_WITHIN_MAX_MS) * INT64_C(1000);
+	int64		begun_us = idgen_clock_monotonic_us();
+	uint64		first = pg_atomic_read_u64(&idgen_shared->directory_releases);
+	uint64		last = first;
+	int64		moved_at_us = begun_us;
 
-	while (!idgen_lock_within(&idgen_shared->directory_lock, mode,
-							  10 * LOCK_SLEEP_MAX_US))
+	while (!idgen_lock_directory_within(10 * LOCK_SLEEP_MAX_US))
 	{
+		int64		now_us = idgen_clock_monotonic_us();
+		uint64		releases = pg_atomic_read_u64(&idgen_shared->directory_releases);
+
 		CHECK_FOR_INTERRUPTS();
-		if (idgen_clock_monotonic_us() >= give_up_at_us)
-			ereport(ERROR,
-					(errcode(ERRCODE_IDGEN_UNAVAILABLE),
-					 errmsg("could not lock the directory of idgen cursors"),
-					 errdetail("A process that holds it seems to be stopped."),
-					 errhint("Look for a stopped PostgreSQL process (state \"T\" in ps), and let it continue.")));
+		if (releases != last)
+			moved_at_us = now_us;
+		last = releases;
+		if (now_us - begun_us >= within_us)
+			report_directory((now_us - begun_us) / 1000, last - first,
+							 now_us - moved_at_us < within_us / 2);
 	}
 }
 
 void
 idgen_unlock_directory(void)
 {
+	pg_atomic_fetch_add_u64(&idgen_shared->directory_releases, 1);
 	LWLockRelease(&idgen_shared->directory_lock);
 }

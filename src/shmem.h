@@ -17,22 +17,49 @@
 #include "failure.h"
 
 /*
+ * A slot belongs to one activation after another.  Each has a tenure, a number
+ * that no other activation of any slot has had since shared memory was
+ * initialised; it stands for the slot, database, namespace and incarnation at
+ * once.  Tenure and phase are one atomic word, and no value of it ever comes
+ * back:
+ *
+ *	FREE(t) -> CLAIMED(u) -> RESERVED(u) -> ACTIVE(u) -> KILLED(u) -> DEAD(u) -> FREE(u)
+ *							 RESERVED(u) -----------------------------------> FREE(u)
+ *
+ * Tenures are multiples of IDGEN_TENURE_STEP, and ACTIVE is 0: the word of a
+ * cursor that may issue is its tenure, and the path of an issue compares one
+ * word with one word.
+ */
+typedef enum IdgenSlotPhase
+{
+	IDGEN_SLOT_ACTIVE,
+	IDGEN_SLOT_CLAIMED,			/* a worker is writing whose it is */
+	IDGEN_SLOT_RESERVED,		/* that worker is committing its activation */
+	IDGEN_SLOT_KILLED,			/* issues no more; its killer notes until when it did */
+	IDGEN_SLOT_DEAD,			/* free once nobody is inside its lock */
+	IDGEN_SLOT_FREE
+} IdgenSlotPhase;
+
+#define IDGEN_TENURE_STEP	UINT64CONST(8)
+
+/*
  * A cursor as issuing backends see it: one lock, and behind it everything an
  * issue touches.  Aligned to 128 bytes, so that two cursors never share a
  * cache line (nor the pair of lines some processors fetch together).
  *
- * "tenure" is a number no other activation of any slot has had since shared
- * memory was initialised; it stands for the slot, database, namespace and
- * incarnation at once, and is what S5 compares under the lock.  0 means that
- * nobody may issue here.  It is set under the slot's lock; clearing it (a
- * kill) needs no lock, so that a stopped process cannot delay a DROP.
+ * The word is what S5 compares under the lock.  It becomes ACTIVE under the
+ * lock; every other change is a compare-and-swap without it, so that a stopped
+ * process cannot delay a DROP.  Who may change what: pool.c.
  */
 typedef struct IdgenSlot
 {
 	LWLock		lock;
-	pg_atomic_uint64 tenure;
+	pg_atomic_uint64 tenure;	/* with the phase */
 	uint64		issued_count;	/* lock */
 	IdgenCursor cursor;			/* lock */
+	pg_atomic_uint64 granted_end;	/* no tick from here on was granted to this
+									 * tenure; raised, under the lock, before the
+									 * grant is installed */
 } IdgenSlot;
 
 #define IDGEN_SLOT_ALIGN 128
@@ -44,27 +71,23 @@ typedef union IdgenSlotPadded
 					IDGEN_SLOT_ALIGN * IDGEN_SLOT_ALIGN];
 } IdgenSlotPadded;
 
-typedef enum IdgenSlotState
-{
-	IDGEN_SLOT_FREE,
-	IDGEN_SLOT_RESERVED,		/* the worker of "database" is committing its
-								 * activation */
-	IDGEN_SLOT_ACTIVE,
-	IDGEN_SLOT_DEAD				/* killed; free once its lock is free */
-} IdgenSlotState;
-
-/* The directory: whose slot is it?  All fields: directory lock. */
+/*
+ * Whose slot is it?  Written by the worker that has CLAIMED it, constant from
+ * then on until it is FREE.  Read without a lock: what was read is true of the
+ * word that was there before and after.
+ */
 typedef struct IdgenSlotInfo
 {
-	IdgenSlotState state;
 	Oid			database;
 	pg_uuid_t	namespace_uuid;
 	char		namespace_name[NAMEDATALEN];
 	int32		worker;
 	int64		incarnation;
-	uint64		tenure;
 	int64		epoch_ms;		/* to say in Unix time what it issued */
 	int64		tick_ms;
+	int			stats;			/* index of its statistics; -1 = none */
+	Oid			owner;			/* role that owns the namespace */
+	int64		since_ms;		/* Unix time of the reservation */
 } IdgenSlotInfo;
 
 typedef enum IdgenRequestKind
@@ -168,10 +191,11 @@ typedef enum IdgenCounter
 	IDGEN_COUNTER_REJECTIONS,	/* IG008 */
 	IDGEN_COUNTER_FORKS,		/* of these, two holders of one incarnation */
 	IDGEN_COUNTER_FENCES,
-	IDGEN_COUNTER_ERRORS		/* failures reported to callers */
+	IDGEN_COUNTER_ERRORS,		/* failures reported to callers that may call */
+	IDGEN_COUNTER_REFUSALS		/* calls of those that may not */
 } IdgenCounter;
 
-#define IDGEN_COUNTER_COUNT (IDGEN_COUNTER_ERRORS + 1)
+#define IDGEN_COUNTER_COUNT (IDGEN_COUNTER_REFUSALS + 1)
 
 /* Conditions that are logged once when they begin. */
 typedef enum IdgenAlert
@@ -184,20 +208,24 @@ typedef enum IdgenAlert
 #define IDGEN_ALERT_COUNT (IDGEN_ALERT_FSYNC + 1)
 
 /*
- * Statistics of one namespace, by name.  Counters are atomic; "alerted" is the
- * authority worker's alone; everything else: directory lock.
+ * Statistics of one namespace, by name.  An entry is given to a namespace under
+ * stats_lock, and read without: "key" is 0 while nobody has it, or somebody is
+ * changing whose it is.  What is written about a namespace is atomic, or written by
+ * its authority worker alone.
  */
 typedef struct IdgenStats
 {
-	Oid			database;		/* InvalidOid = unused */
+	pg_atomic_uint64 key;		/* a hash of database and name */
+	Oid			database;
 	char		namespace_name[NAMEDATALEN];
 	pg_atomic_uint64 counters[IDGEN_COUNTER_COUNT];
+	pg_atomic_uint64 last_error;	/* Unix ms << 8 | IdgenFailureKind; 0 = none */
+	pg_atomic_uint64 reset_ms;	/* Unix time counting began */
+
+	/* --- of the authority worker */
 	bool		alerted[IDGEN_ALERT_COUNT];
 	bool		copied;			/* the authority refuses to grant: a copy */
 	int			unconfirmed;	/* grants and answers that wait for standbys */
-	IdgenFailure last_error;
-	int64		last_error_ms;	/* Unix time; 0 = none */
-	int64		reset_ms;		/* Unix time counting began */
 } IdgenStats;
 
 /*
@@ -215,6 +243,10 @@ typedef struct IdgenDatabase
 	bool		start_failed;	/* it found no background worker slot free */
 	int			starts;			/* asked for since one reported for duty */
 	bool		stop_wanted;	/* the database is being dropped */
+	bool		yield_wanted;	/* another database needs the process */
+	int64		entered_at_us;	/* monotonic: the worker reported for duty */
+	int64		used_at_us;		/* monotonic: the database was last in use */
+	int64		room_asked_at_us;	/* monotonic: it had another worker leave */
 	uint64		turns;			/* begun by this worker; the first takes long */
 	uint64		rounds;			/* of those, that wrote grants */
 	uint64		grants;			/* in those */
@@ -260,14 +292,19 @@ typedef struct IdgenClockState
 typedef struct IdgenShared
 {
 	LWLock		directory_lock;
+	pg_atomic_uint64 directory_releases;	/* to see that its holders go on */
+	LWLock		stats_lock;		/* who is giving statistics to a namespace */
 	LWLock		clock_file_lock;	/* who writes the file of the clock; only
 									 * tried for, never waited for */
 	IdgenClockState clock;
 	pg_uuid_t	boot;			/* random, new with each initialisation */
 	pg_atomic_uint64 last_tenure;
 	pg_atomic_uint64 directory_version; /* moves when a cursor comes or goes */
+	pg_atomic_uint64 cursors_taken; /* from one namespace for another */
 
-	/* What ended where.  Directory lock. */
+	/* What ended where.  Its lock is held for a look at all entries at most, and
+	 * never together with another one. */
+	LWLock		ended_lock;
 	IdgenEnded	ended[IDGEN_ENDED_MAX];
 
 	uint64		last_ticket;	/* directory lock */
@@ -288,7 +325,9 @@ extern IdgenShared *idgen_shared;
 extern void idgen_shmem_install_hooks(void);
 extern void idgen_require_preloaded(void);
 extern bool idgen_lock_within(LWLock *lock, LWLockMode mode, int64 within_us);
-extern void idgen_lock_directory(LWLockMode mode);
+extern void idgen_lock_nap(long us);
+extern void idgen_lock_directory(void);
+extern bool idgen_lock_directory_within(int64 within_us);
 extern void idgen_unlock_directory(void);
 
 static inline IdgenSlot *

@@ -7,8 +7,11 @@
 #include "stats.h"
 
 #include "access/xlog.h"
+#include "common/hashfn.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
@@ -21,122 +24,198 @@
 #include "namespace.h"
 #include "pool.h"
 
+/* How long to try to give statistics to a namespace. */
+#define GIVE_WITHIN_US	INT64_C(1000)
+
 /* --------------------------------------------------------------------
  * Counting
  * -------------------------------------------------------------------- */
 
-/* Is this slot a cursor of that namespace?  Caller holds the lock. */
-static bool
-slot_of(const IdgenSlotInfo *info, const IdgenStats *stats)
+/*
+ * Which statistics belong to a cursor, or to a reservation for one?  By index;
+ * the result is palloc'd.
+ */
+static bool *
+find_used(void)
 {
-	return (info->state == IDGEN_SLOT_ACTIVE || info->state == IDGEN_SLOT_DEAD) &&
-		info->database == stats->database &&
-		strcmp(info->namespace_name, stats->namespace_name) == 0;
-}
+	bool	   *used = palloc0(idgen_shared->stats_count * sizeof(bool));
 
-/* Does any cursor belong to these statistics?  Caller holds the lock. */
-static bool
-in_use(const IdgenStats *stats)
-{
 	for (int i = 0; i < idgen_shared->slot_count; i++)
-		if (slot_of(&idgen_shared->infos[i], stats))
-			return true;
-	return false;
+	{
+		IdgenSlotInfo info;
+		IdgenSlotPhase phase;
+
+		if (idgen_pool_read(i, &info, &phase) && info.stats >= 0)
+			used[info.stats] = true;
+	}
+	return used;
 }
 
-/* Begin to count from zero.  Caller holds the lock exclusively. */
+/*
+ * IDs issued by the cursors that live, or are dead and not counted yet, by
+ * statistics.  The result is palloc'd.
+ */
+static uint64 *
+living_ids(void)
+{
+	uint64	   *ids = palloc0(idgen_shared->stats_count * sizeof(uint64));
+
+	for (int i = 0; i < idgen_shared->slot_count; i++)
+	{
+		IdgenSlotInfo info;
+		IdgenSlotPhase phase;
+
+		if (idgen_pool_read(i, &info, &phase) && info.stats >= 0 &&
+			phase != IDGEN_SLOT_RESERVED)
+			ids[info.stats] += idgen_slot(i)->issued_count;
+	}
+	return ids;
+}
+
+/* Begin to count from zero; of IDs, at ids_ended. */
 static void
-reset_locked(IdgenStats *stats)
+reset(IdgenStats *stats, uint64 ids_ended)
 {
 	for (int i = 0; i < IDGEN_COUNTER_COUNT; i++)
 		pg_atomic_write_u64(&stats->counters[i], 0);
-	memset(&stats->last_error, 0, sizeof(stats->last_error));
-	stats->last_error_ms = 0;
-	stats->reset_ms = idgen_clock_wall_ms();
+	pg_atomic_write_u64(&stats->counters[IDGEN_COUNTER_IDS_ENDED], ids_ended);
+	pg_atomic_write_u64(&stats->last_error, 0);
+	pg_atomic_write_u64(&stats->reset_ms, (uint64) idgen_clock_wall_ms());
 }
 
-/* The statistics of a namespace, or NULL.  Caller holds the lock. */
+/* The key of a namespace; never 0. */
+static uint64
+make_key(Oid database, const char *namespace_name)
+{
+	uint64		hash = hash_bytes_extended((const unsigned char *) namespace_name,
+										   (int) strlen(namespace_name), database);
+
+	return hash == 0 ? 1 : hash;
+}
+
+/*
+ * The statistics of a namespace, or NULL.  Without a lock: should they be given
+ * away meanwhile, something is counted in the wrong place.
+ */
 static IdgenStats *
 find_stats(Oid database, const char *namespace_name)
 {
-	for (int i = 0; i < idgen_shared->stats_count; i++)
-		if (idgen_shared->stats[i].database == database &&
-			strcmp(idgen_shared->stats[i].namespace_name, namespace_name) == 0)
-			return &idgen_shared->stats[i];
-	return NULL;
-}
+	uint64		key = make_key(database, namespace_name);
 
-/* One not in use, to be given to another namespace, or NULL. */
-static IdgenStats *
-find_unused(void)
-{
 	for (int i = 0; i < idgen_shared->stats_count; i++)
-		if (!OidIsValid(idgen_shared->stats[i].database))
-			return &idgen_shared->stats[i];
-	for (int i = 0; i < idgen_shared->stats_count; i++)
-		if (!in_use(&idgen_shared->stats[i]))
-			return &idgen_shared->stats[i];
+	{
+		IdgenStats *stats = &idgen_shared->stats[i];
+
+		if (pg_atomic_read_u64(&stats->key) != key)
+			continue;
+		pg_read_barrier();
+		if (stats->database == database &&
+			strcmp(stats->namespace_name, namespace_name) == 0)
+			return stats;
+	}
 	return NULL;
 }
 
 /*
+ * One not in use, to be given to another namespace, or NULL: one that nobody has,
+ * or else one that no cursor counts in.  Caller holds stats_lock.
+ */
+static IdgenStats *
+find_unused(const bool *used)
+{
+	for (int has_key = 0; has_key <= 1; has_key++)
+		for (int i = 0; i < idgen_shared->stats_count; i++)
+		{
+			IdgenStats *stats = &idgen_shared->stats[i];
+
+			if (!used[i] && (pg_atomic_read_u64(&stats->key) != 0) == has_key)
+				return stats;
+		}
+	return NULL;
+}
+
+/* Give statistics to a namespace.  Caller holds stats_lock. */
+static void
+give(IdgenStats *stats, Oid database, const char *namespace_name)
+{
+	pg_atomic_write_u64(&stats->key, 0);
+	pg_write_barrier();
+	stats->database = database;
+	strlcpy(stats->namespace_name, namespace_name, NAMEDATALEN);
+	memset(stats->alerted, 0, sizeof(stats->alerted));
+	stats->copied = false;
+	stats->unconfirmed = 0;
+	reset(stats, 0);
+	pg_write_barrier();
+	pg_atomic_write_u64(&stats->key, make_key(database, namespace_name));
+}
+
+/*
  * The statistics of a namespace, made if need be at the cost of one that no
- * cursor uses; NULL if there is no room.  Raises like idgen_lock_directory.
+ * cursor uses.  NULL if there is no room, or somebody is stopped while it makes
+ * some: then nothing is counted, and nobody waits for that.
  */
 IdgenStats *
 idgen_stats_get(Oid database, const char *namespace_name)
 {
-	IdgenStats *stats;
+	IdgenStats *stats = find_stats(database, namespace_name);
+	bool	   *used;
 
-	idgen_lock_directory(LW_EXCLUSIVE);
-	stats = find_stats(database, namespace_name);
-	if (stats == NULL)
-		stats = find_unused();
-	if (stats != NULL && (stats->database != database ||
-						  strcmp(stats->namespace_name, namespace_name) != 0))
+	if (stats != NULL)
+		return stats;
+	used = find_used();
+	if (idgen_lock_within(&idgen_shared->stats_lock, LW_EXCLUSIVE, GIVE_WITHIN_US))
 	{
-		stats->database = database;
-		strlcpy(stats->namespace_name, namespace_name, NAMEDATALEN);
-		memset(stats->alerted, 0, sizeof(stats->alerted));
-		stats->copied = false;
-		stats->unconfirmed = 0;
-		reset_locked(stats);
+		stats = find_stats(database, namespace_name);
+		if (stats == NULL && (stats = find_unused(used)) != NULL)
+			give(stats, database, namespace_name);
+		LWLockRelease(&idgen_shared->stats_lock);
 	}
-	idgen_unlock_directory();
+	pfree(used);
 	return stats;
+}
+
+/*
+ * A database, or the extension in it, was dropped: its statistics are those of
+ * nothing.  At commit, so without failing or waiting.
+ */
+void
+idgen_stats_forget(Oid database)
+{
+	for (int i = 0; i < idgen_shared->stats_count; i++)
+	{
+		IdgenStats *stats = &idgen_shared->stats[i];
+		uint64		key = pg_atomic_read_u64(&stats->key);
+
+		pg_read_barrier();
+		if (key != 0 && stats->database == database)
+			(void) pg_atomic_compare_exchange_u64(&stats->key, &key, 0);
+	}
 }
 
 /* Does the authority refuse to grant, as a copy?  stats may be NULL. */
 void
 idgen_stats_set_copied(IdgenStats *stats, bool copied)
 {
-	if (stats == NULL || stats->copied == copied)
-		return;
-	idgen_lock_directory(LW_EXCLUSIVE);
-	stats->copied = copied;
-	idgen_unlock_directory();
+	if (stats != NULL)
+		stats->copied = copied;
 }
 
 /* How many grants and answers wait for standbys?  stats may be NULL. */
 void
 idgen_stats_set_unconfirmed(IdgenStats *stats, int count)
 {
-	if (stats == NULL || stats->unconfirmed == count)
-		return;
-	idgen_lock_directory(LW_EXCLUSIVE);
-	stats->unconfirmed = count;
-	idgen_unlock_directory();
+	if (stats != NULL)
+		stats->unconfirmed = count;
 }
 
 /* A worker begins: what its predecessor held is nobody's. */
 void
 idgen_stats_begin_worker(void)
 {
-	idgen_lock_directory(LW_EXCLUSIVE);
 	for (int i = 0; i < idgen_shared->stats_count; i++)
 		if (idgen_shared->stats[i].database == MyDatabaseId)
 			idgen_shared->stats[i].unconfirmed = 0;
-	idgen_unlock_directory();
 }
 
 /* Raise a counter that keeps a maximum; stats may be NULL. */
@@ -154,18 +233,32 @@ idgen_stats_max(IdgenStats *stats, IdgenCounter counter, uint64 value)
 		;
 }
 
+/*
+ * Somebody was refused for want of a privilege.  That is counted apart and is not the
+ * last error, so that strangers can neither raise an alarm nor hide the cause of one.
+ * stats may be NULL.
+ */
+void
+idgen_stats_note_refusal(IdgenStats *stats)
+{
+	idgen_stats_add(stats, IDGEN_COUNTER_REFUSALS, 1);
+}
+
 /* Remember the last failure reported to a caller; stats may be NULL. */
 void
 idgen_stats_note_error(IdgenStats *stats, const IdgenFailure *failure)
 {
 	if (stats == NULL)
 		return;
-	idgen_stats_add(stats, IDGEN_COUNTER_ERRORS, 1);
-	if (!LWLockConditionalAcquire(&idgen_shared->directory_lock, LW_EXCLUSIVE))
+	if (failure->kind == IDGEN_FAILURE_FORBIDDEN ||
+		failure->kind == IDGEN_FAILURE_NOT_OWNER)
+	{
+		idgen_stats_note_refusal(stats);
 		return;
-	stats->last_error = *failure;
-	stats->last_error_ms = idgen_clock_wall_ms();
-	idgen_unlock_directory();
+	}
+	idgen_stats_add(stats, IDGEN_COUNTER_ERRORS, 1);
+	pg_atomic_write_u64(&stats->last_error,
+						(uint64) idgen_clock_wall_ms() << 8 | (uint64) failure->kind);
 }
 
 /* --------------------------------------------------------------------
@@ -186,19 +279,21 @@ optional_time(int64 unix_ms, bool *isnull)
 	return TimestampTzGetDatum(timestamp_of_ms(unix_ms));
 }
 
-/*
- * IDs issued by the cursors of a namespace that live, or are dead and not
- * counted yet.  Caller holds the lock.
- */
-static uint64
-living_ids(const IdgenStats *stats)
+/* Copy statistics; false if they are nobody's. */
+static bool
+read_stats(int index, IdgenStats *copy)
 {
-	uint64		count = 0;
+	const IdgenStats *stats = &idgen_shared->stats[index];
+	uint64		key;
 
-	for (int i = 0; i < idgen_shared->slot_count; i++)
-		if (slot_of(&idgen_shared->infos[i], stats))
-			count += idgen_slot(i)->issued_count;
-	return count;
+	do
+	{
+		key = pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &stats->key));
+		pg_read_barrier();
+		*copy = *stats;
+		pg_read_barrier();
+	} while (key != pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &stats->key)));
+	return key != 0;
 }
 
 #define NAMESPACE_COUNTER_COLUMNS (1 + 1 + IDGEN_COUNTER_COUNT - 1 + 5)
@@ -213,46 +308,60 @@ Datum
 idgen_stat_counters(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	IdgenStats *copies;
 	uint64	   *ids;
-	int			count = 0;
 
 	idgen_require_preloaded();
 	InitMaterializedSRF(fcinfo, 0);
-	copies = palloc(idgen_shared->stats_count * sizeof(IdgenStats));
-	ids = palloc(idgen_shared->stats_count * sizeof(uint64));
-	idgen_lock_directory(LW_SHARED);
+	ids = living_ids();
 	for (int i = 0; i < idgen_shared->stats_count; i++)
-		if (idgen_shared->stats[i].database == MyDatabaseId)
-		{
-			copies[count] = idgen_shared->stats[i];
-			ids[count++] = living_ids(&idgen_shared->stats[i]);
-		}
-	idgen_unlock_directory();
-
-	for (int i = 0; i < count; i++)
 	{
 		Datum		values[NAMESPACE_COUNTER_COLUMNS];
 		bool		nulls[NAMESPACE_COUNTER_COLUMNS] = {false};
 		int			n = 0;
+		IdgenStats	copy;
+		uint64		error;
 
-		values[n++] = CStringGetTextDatum(copies[i].namespace_name);
+		if (!read_stats(i, &copy) || copy.database != MyDatabaseId)
+			continue;
+		error = pg_atomic_read_u64(&copy.last_error);
+		values[n++] = CStringGetTextDatum(copy.namespace_name);
 		values[n++] = Int64GetDatum((int64)
-									(ids[i] + pg_atomic_read_u64(&copies[i].counters[IDGEN_COUNTER_IDS_ENDED])));
+									(ids[i] + pg_atomic_read_u64(&copy.counters[IDGEN_COUNTER_IDS_ENDED])));
 		for (int j = IDGEN_COUNTER_IDS_ENDED + 1; j < IDGEN_COUNTER_COUNT; j++)
-			values[n++] = Int64GetDatum((int64)
-										pg_atomic_read_u64(&copies[i].counters[j]));
-		nulls[n] = copies[i].last_error_ms == 0;
-		values[n++] = CStringGetTextDatum(idgen_failure_name(copies[i].last_error.kind));
-		values[n] = optional_time(copies[i].last_error_ms, &nulls[n]);
+			values[n++] = Int64GetDatum((int64) pg_atomic_read_u64(&copy.counters[j]));
+		nulls[n] = error == 0;
+		values[n++] = CStringGetTextDatum(idgen_failure_name((IdgenFailureKind) (error & 0xff)));
+		values[n] = optional_time((int64) (error >> 8), &nulls[n]);
 		n++;
-		values[n] = optional_time(copies[i].reset_ms, &nulls[n]);
+		values[n] = optional_time((int64) pg_atomic_read_u64(&copy.reset_ms), &nulls[n]);
 		n++;
-		values[n++] = BoolGetDatum(copies[i].copied);
-		values[n] = Int32GetDatum(copies[i].unconfirmed);
+		values[n++] = BoolGetDatum(copy.copied);
+		values[n] = Int32GetDatum(copy.unconfirmed);
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum) 0;
+}
+
+/*
+ * The name of a namespace, as text of this database: that of another database may be
+ * in another encoding.  What is no text here is shown byte by byte.
+ */
+static Datum
+name_as_text(const IdgenSlotInfo *info)
+{
+	const char *name = info->namespace_name;
+	StringInfoData escaped;
+
+	if (info->database == MyDatabaseId ||
+		pg_verify_mbstr(GetDatabaseEncoding(), name, (int) strlen(name), true))
+		return CStringGetTextDatum(name);
+	initStringInfo(&escaped);
+	for (; *name != '\0'; name++)
+		if (IS_HIGHBIT_SET(*name))
+			appendStringInfo(&escaped, "\\x%02x", (unsigned char) *name);
+		else
+			appendStringInfoChar(&escaped, *name);
+	return CStringGetTextDatum(escaped.data);
 }
 
 #define CURSOR_COLUMNS 10
@@ -274,30 +383,23 @@ idgen_stat_cursors(PG_FUNCTION_ARGS)
 	infos = palloc(idgen_shared->slot_count * sizeof(IdgenSlotInfo));
 	cursors = palloc(idgen_shared->slot_count * sizeof(IdgenCursor));
 	issued = palloc(idgen_shared->slot_count * sizeof(uint64));
-	idgen_lock_directory(LW_SHARED);
 	for (int i = 0; i < idgen_shared->slot_count; i++)
 	{
 		IdgenSlot  *slot = idgen_slot(i);
+		IdgenSlotPhase phase;
+		bool		locked;
 
-		if (idgen_shared->infos[i].state != IDGEN_SLOT_ACTIVE)
+		if (!idgen_pool_read(i, &infos[count], &phase) || phase != IDGEN_SLOT_ACTIVE)
 			continue;
-		infos[count] = idgen_shared->infos[i];
 
 		/* a busy cursor is read all the same: this is for watching */
-		if (idgen_lock_within(&slot->lock, LW_SHARED, 100))
-		{
-			cursors[count] = slot->cursor;
-			issued[count] = slot->issued_count;
+		locked = idgen_lock_within(&slot->lock, LW_SHARED, 100);
+		cursors[count] = slot->cursor;
+		issued[count] = slot->issued_count;
+		if (locked)
 			LWLockRelease(&slot->lock);
-		}
-		else
-		{
-			cursors[count] = slot->cursor;
-			issued[count] = slot->issued_count;
-		}
 		count++;
 	}
-	idgen_unlock_directory();
 
 	for (int i = 0; i < count; i++)
 	{
@@ -307,7 +409,7 @@ idgen_stat_cursors(PG_FUNCTION_ARGS)
 			idgen_cursor_granted_end(&cursors[i]) * infos[i].tick_ms;
 
 		values[0] = ObjectIdGetDatum(infos[i].database);
-		values[1] = CStringGetTextDatum(infos[i].namespace_name);
+		values[1] = name_as_text(&infos[i]);
 		values[2] = UUIDPGetDatum(&infos[i].namespace_uuid);
 		values[3] = Int32GetDatum(infos[i].worker);
 		values[4] = Int64GetDatum(infos[i].incarnation);
@@ -339,7 +441,7 @@ verdict_name(IdgenClockVerdict verdict)
 	return "";
 }
 
-#define AUTHORITY_COLUMNS 18
+#define AUTHORITY_COLUMNS 19
 
 /* One row: the authority worker of this database, and this server. */
 PG_FUNCTION_INFO_V1(idgen_stat_worker);
@@ -358,19 +460,24 @@ idgen_stat_worker(PG_FUNCTION_ARGS)
 	idgen_require_preloaded();
 	InitMaterializedSRF(fcinfo, 0);
 	memset(&copy, 0, sizeof(copy));
-	idgen_lock_directory(LW_SHARED);
-	judged = idgen_shared->clock;
-	for (int i = 0; i < idgen_shared->database_count; i++)
-		if (idgen_shared->databases[i].database == MyDatabaseId)
-			copy = idgen_shared->databases[i];
 	for (int i = 0; i < idgen_shared->slot_count; i++)
-		if (idgen_shared->infos[i].state == IDGEN_SLOT_RESERVED ||
-			idgen_shared->infos[i].state == IDGEN_SLOT_ACTIVE)
+	{
+		IdgenSlotInfo info;
+		IdgenSlotPhase phase;
+
+		if (idgen_pool_read(i, &info, &phase) &&
+			(phase == IDGEN_SLOT_RESERVED || phase == IDGEN_SLOT_ACTIVE))
 			cursors_in_use++;
+	}
 	for (int i = 0; i < idgen_shared->request_count; i++)
 		if (idgen_shared->requests[i].state == IDGEN_REQUEST_PENDING &&
 			idgen_shared->requests[i].database == MyDatabaseId)
 			waiting++;
+	idgen_lock_directory();
+	judged = idgen_shared->clock;
+	for (int i = 0; i < idgen_shared->database_count; i++)
+		if (idgen_shared->databases[i].database == MyDatabaseId)
+			copy = idgen_shared->databases[i];
 	idgen_unlock_directory();
 	idgen_kernel_clock_read(&clock);
 
@@ -394,6 +501,7 @@ idgen_stat_worker(PG_FUNCTION_ARGS)
 	values[15] = Int64GetDatum((int64) judged.steps_back);
 	values[16] = Int64GetDatum((int64) judged.steps_forward);
 	values[17] = Int64GetDatum(judged.largest_step_us / 1000);
+	values[18] = Int64GetDatum((int64) pg_atomic_read_u64(&idgen_shared->cursors_taken));
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	return (Datum) 0;
 }
@@ -403,20 +511,17 @@ PG_FUNCTION_INFO_V1(idgen_stat_reset);
 Datum
 idgen_stat_reset(PG_FUNCTION_ARGS)
 {
+	uint64	   *ids;
+
 	idgen_require_preloaded();
-	idgen_lock_directory(LW_EXCLUSIVE);
+	ids = living_ids();
 	for (int i = 0; i < idgen_shared->stats_count; i++)
 	{
-		IdgenStats *stats = &idgen_shared->stats[i];
-
-		if (stats->database != MyDatabaseId)
-			continue;
-		reset_locked(stats);
+		IdgenStats	copy;
 
 		/* the count of living cursors is theirs; take it off here, modulo 2^64 */
-		pg_atomic_write_u64(&stats->counters[IDGEN_COUNTER_IDS_ENDED],
-							-living_ids(stats));
+		if (read_stats(i, &copy) && copy.database == MyDatabaseId)
+			reset(&idgen_shared->stats[i], -ids[i]);
 	}
-	idgen_unlock_directory();
 	PG_RETURN_VOID();
 }

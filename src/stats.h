@@ -14,11 +14,13 @@
 #include "shmem.h"
 
 extern IdgenStats *idgen_stats_get(Oid database, const char *namespace_name);
+extern void idgen_stats_forget(Oid database);
 extern void idgen_stats_set_copied(IdgenStats *stats, bool copied);
 extern void idgen_stats_set_unconfirmed(IdgenStats *stats, int count);
 extern void idgen_stats_begin_worker(void);
 extern void idgen_stats_max(IdgenStats *stats, IdgenCounter counter,
 							uint64 value);
+extern void idgen_stats_note_refusal(IdgenStats *stats);
 extern void idgen_stats_note_error(IdgenStats *stats,
 								   const IdgenFailure *failure);
 

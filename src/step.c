@@ -200,14 +200,14 @@ idgen_step_save(void)
 	if (clock->version == clock->saved_version ||
 		!LWLockConditionalAcquire(&idgen_shared->clock_file_lock, LW_EXCLUSIVE))
 		return;
-	idgen_lock_directory(LW_SHARED);
+	idgen_lock_directory();
 	record = clock->record;
 	version = clock->version;
 	idgen_unlock_directory();
 
 	save_record(&record);
 
-	idgen_lock_directory(LW_EXCLUSIVE);
+	idgen_lock_directory();
 	clock->saved_version = version;
 	idgen_unlock_directory();
 	LWLockRelease(&idgen_shared->clock_file_lock);
@@ -221,7 +221,7 @@ load_record(void)
 	IdgenClockRecord record;
 	bool		found = read_file(&record);
 
-	idgen_lock_directory(LW_EXCLUSIVE);
+	idgen_lock_directory();
 	if (!clock->loaded && found)
 	{
 		IdgenClockReading reading;
@@ -238,7 +238,7 @@ load_record(void)
  * Judging
  * -------------------------------------------------------------------- */
 
-/* Count a step.  Caller holds the directory lock exclusively. */
+/* Count a step.  Caller holds the directory lock. */
 static void
 count_step(IdgenClockState *clock, int64 step_us)
 {
@@ -283,7 +283,7 @@ log_verdict(const IdgenClockRecord *record)
 	if (clock->logged == wrong ||
 		(wrong && step_us < LOGGED_STEP_US && step_us > -LOGGED_STEP_US))
 		return;
-	idgen_lock_directory(LW_EXCLUSIVE);
+	idgen_lock_directory();
 	say = clock->logged != wrong;
 	clock->logged = wrong;
 	idgen_unlock_directory();
@@ -322,7 +322,7 @@ idgen_step_judge(IdgenClockView *view)
 		policy.synchronised = kernel.known && kernel.synchronised;
 	}
 
-	idgen_lock_directory(LW_EXCLUSIVE);
+	idgen_lock_directory();
 	before = clock->record;
 	read_clocks(&reading);
 	view->verdict = idgen_step_decide(&clock->record, &reading, &policy, &finding);
@@ -330,9 +330,9 @@ idgen_step_judge(IdgenClockView *view)
 	after = clock->record;
 	if (worth_saving(&before, &after, &finding))
 		clock->version++;
+	idgen_unlock_directory();
 	if (finding.accepted_back)
 		idgen_pool_kill_everywhere();
-	idgen_unlock_directory();
 
 	view->wall_ms = reading.wall_us / 1000;
 	view->latest_ms = view->verdict == IDGEN_CLOCK_BEHIND ?
@@ -352,14 +352,14 @@ idgen_step_accept(void)
 
 	if (!clock->loaded)
 		load_record();
-	idgen_lock_directory(LW_EXCLUSIVE);
+	idgen_lock_directory();
 	read_clocks(&reading);
 	idgen_step_confirm(&clock->record, &reading, &finding);
 	clock->version++;
 	after = clock->record;
+	idgen_unlock_directory();
 	if (finding.accepted_back)
 		idgen_pool_kill_everywhere();
-	idgen_unlock_directory();
 	log_verdict(&after);
 	idgen_step_save();
 }

@@ -46,6 +46,7 @@
 
 #include "clock.h"
 #include "settings.h"
+#include "shmem.h"
 
 /* --------------------------------------------------------------------
  * What the script made
@@ -577,12 +578,20 @@ idgen_tables_wait_until(int64 until_us)
 	wait_until_us = until_us;
 }
 
+/* For errors; with an incarnation alone, the namespace is not known: NULL. */
+static int
+errmsg_unavailable(const char *name)
+{
+	return name == NULL ? errmsg("the authority of the incarnation is unavailable") :
+		errmsg("namespace \"%s\" is unavailable", name);
+}
+
 static void
 unavailable(const char *name, const char *why)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_IDGEN_UNAVAILABLE),
-			 errmsg("namespace \"%s\" is unavailable", name),
+			 errmsg_unavailable(name),
 			 errdetail_internal("%s", why),
 			 errhint("Undo what was done to it; if marks were lost, the namespaces need a fence.")));
 }
@@ -607,12 +616,12 @@ lock_within_timeout(IdgenTable table, LOCKMODE mode, const char *name)
 		if (now_us >= give_up_at_us)
 			ereport(ERROR,
 					(errcode(ERRCODE_IDGEN_UNAVAILABLE),
-					 errmsg("namespace \"%s\" is unavailable", name),
+					 errmsg_unavailable(name),
 					 errdetail("Another session holds a lock on table \"%s\", as DROP EXTENSION does until its transaction ends.",
 							   shapes[table].name),
 					 errhint("Retry; if it goes on, look in pg_locks for who holds it.")));
 		CHECK_FOR_INTERRUPTS();
-		pg_usleep(LOCK_RETRY_US);
+		idgen_lock_nap(LOCK_RETRY_US);
 	}
 }
 
@@ -684,15 +693,14 @@ lock_for_reading(IdgenTable table, const char *name)
 }
 
 /*
- * Open a table and find the row of a namespace; false if the table is gone.
- * The snapshot is taken now, whatever the transaction's isolation level: what
- * others committed counts.
+ * Open a table and find the row of a key; false if the table is gone.  The
+ * snapshot is taken now, whatever the transaction's isolation level: what others
+ * committed counts.
  */
 static bool
-scan_begin(IdgenScan *scan, IdgenTable table, const char *name)
+scan_begin_key(IdgenScan *scan, IdgenTable table, ScanKey key, const char *name)
 {
 	char		why[IDGEN_FAILURE_TEXT_MAX];
-	ScanKeyData key;
 
 	if (!idgen_tables_find())
 		return false;
@@ -703,13 +711,22 @@ scan_begin(IdgenScan *scan, IdgenTable table, const char *name)
 	if (!idgen_tables_intact(table, scan->relation, why, sizeof(why)))
 		unavailable(name, why);
 
-	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_TEXTEQ,
-				CStringGetTextDatum(name));
 	scan->scan = systable_beginscan(scan->relation,
 									idgen_primary_key_index(scan->relation),
-									true, NULL, 1, &key);
+									true, NULL, 1, key);
 	scan->tuple = systable_getnext(scan->scan);
 	return true;
+}
+
+/* The same for the row of a namespace. */
+static bool
+scan_begin(IdgenScan *scan, IdgenTable table, const char *name)
+{
+	ScanKeyData key;
+
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_TEXTEQ,
+				CStringGetTextDatum(name));
+	return scan_begin_key(scan, table, &key, name);
 }
 
 static void
@@ -878,6 +895,39 @@ idgen_tables_privileged(const char *name, IdgenPrivilege privilege, Oid role)
 														   IDGEN_NAMESPACE_ACQUIRE_ROLES)));
 	scan_end(&scan);
 	return privileged;
+}
+
+/* Attribute numbers of idgen_incarnation. */
+enum
+{
+	INCARNATION_NAMESPACE = 2, INCARNATION_KIND = 4, INCARNATION_ROLE = 6
+};
+
+/* Whose is an incarnation?  False if there is none.  After find. */
+bool
+idgen_tables_read_holder(int64 incarnation, IdgenHolderRow *row)
+{
+	IdgenScan	scan;
+	ScanKeyData key;
+	bool		exists;
+
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(incarnation));
+	if (!scan_begin_key(&scan, IDGEN_TABLE_INCARNATION, &key, NULL))
+		return false;
+	exists = scan.tuple != NULL;
+	if (exists)
+	{
+		char		kind[NAMEDATALEN];
+
+		scan_text(&scan, INCARNATION_NAMESPACE, row->namespace_name);
+		scan_text(&scan, INCARNATION_KIND, kind);
+		row->external = strcmp(kind, "external") == 0;
+		row->role[0] = '\0';
+		if (row->external)
+			scan_text(&scan, INCARNATION_ROLE, row->role);
+	}
+	scan_end(&scan);
+	return exists;
 }
 
 /* --------------------------------------------------------------------

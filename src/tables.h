@@ -76,6 +76,14 @@ typedef struct IdgenAuthorityRow
 	IdgenIdentity identity;
 } IdgenAuthorityRow;
 
+/* Whose an incarnation is. */
+typedef struct IdgenHolderRow
+{
+	char		namespace_name[NAMEDATALEN];
+	bool		external;
+	char		role[NAMEDATALEN];	/* of an external one */
+} IdgenHolderRow;
+
 /* Moves when a table of ours was altered, truncated or dropped, or may have
  * been. */
 extern uint64 idgen_tables_version;
@@ -92,6 +100,7 @@ extern bool idgen_tables_intact(IdgenTable table, Relation relation, char *why,
 extern bool idgen_tables_read_namespace(const char *name, IdgenNamespaceRow *row);
 extern bool idgen_tables_privileged(const char *name, IdgenPrivilege privilege,
 									Oid role);
+extern bool idgen_tables_read_holder(int64 incarnation, IdgenHolderRow *row);
 extern bool idgen_tables_read_authority(const char *name, IdgenAuthorityRow *row,
 										TransactionId *xmin);
 

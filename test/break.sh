@@ -221,7 +221,18 @@ if rule tenure-at-publication pauses:reuse 'all inside grants'; then
 '
 fi
 if rule born-empty pauses:reuse 'all inside grants'; then
-	take src/pool.c 'idgen_cursor_init(&slot->cursor, worker);' ''
+	take src/pool.c 'idgen_cursor_init(&slot->cursor, idgen_shared->infos[slot_index].worker);' ''
+fi
+if rule kill-without-directory 019_killed:directory 'has ended with an error'; then
+	take src/pool.c '	kill_all(&target);
+	switch (why)' '	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE, INT64_C(1000000)))
+		return;
+	kill_all(&target);
+	idgen_unlock_directory();
+	switch (why)'
+fi
+if rule kill-stopped-holder 019_killed:cursor 'begins after all that was granted'; then
+	take src/pool.c '(int64) pg_atomic_read_u64(&slot->granted_end) - 1' 'slot->cursor.last_tick'
 fi
 if rule strangers-ended restarts 'only the incarnation of this life'; then
 	take src/round.c 'if (!strangers_ended)' 'if (false)'
@@ -289,6 +300,53 @@ if rule dropped-limit 124_clock_steps 'issues IDs of now'; then
 fi
 if rule marks-freed 121_retention 'under one uuid at most'; then
 	take src/retention.c 'idgen_marks_free_gone(is_gone);' ''
+fi
+if rule cursor-idle-longest 021_shares:cursors 'gets the one that has been idle longest'; then
+	take src/pool.c 'if (chosen == NULL || now_ms - chosen->used_ms >= IDLE_MS)' 'return NULL;
+	if (chosen == NULL)'
+fi
+if rule cursor-shares 021_shares:cursors 'gets its share all the same'; then
+	take src/pool.c '	chosen = longest_idle_of_most(holdings, count, owner->database, false);' '	chosen = NULL;'
+fi
+if rule cursor-shares-of-owners 021_shares:cursors 'that of another role gets one'; then
+	take src/pool.c 'return longest_idle_of_most(&holdings[begin], mine, owner->owner, true);' 'return mine < 0 ? holdings : NULL;'
+fi
+if rule taken-incarnations-ended 021_shares:cursors 'of those that were taken are ended'; then
+	take src/authority.c '			activities[i].tenure = 0;
+			idgen_round_end_strangers();' '			activities[i].tenure = 0;'
+fi
+if rule strangers-start-nothing 021_shares:processes 'has started no process|a stranger is refused'; then
+	take src/request.c '	if (!is_holder(incarnation))' '	if (false)'
+fi
+if rule processes-in-turn 021_shares:processes 'a third gets a process'; then
+	take src/mailbox.c '	idlest->yield_wanted = true;' ''
+fi
+if rule strangers-not-errors 105_privileges 'but not among the errors'; then
+	take src/stats.c 'failure->kind == IDGEN_FAILURE_FORBIDDEN ||
+		failure->kind == IDGEN_FAILURE_NOT_OWNER' 'false'
+fi
+if rule names-as-text 020_readers 'names of another encoding'; then
+	take src/stats.c 'pg_verify_mbstr(GetDatabaseEncoding(), name, (int) strlen(name), true)' 'true'
+fi
+if rule crowd-told 020_readers 'a crowd is called a crowd'; then
+	take src/shmem.c 'now_us - moved_at_us < within_us / 2' 'false'
+fi
+if rule counting-not-waited-for 020_readers 'not counted so far issues'; then
+	take src/stats.c 'if (idgen_lock_within(&idgen_shared->stats_lock, LW_EXCLUSIVE, GIVE_WITHIN_US))' \
+		'if (idgen_lock_within(&idgen_shared->stats_lock, LW_EXCLUSIVE, GIVE_WITHIN_US) || (elog(ERROR, "stopped"), false))'
+fi
+# As long as it took to compare the names of a thousand namespaces with each other.
+if rule readers-without-lock 020_readers 'served beside thirty readers|read all the time'; then
+	take src/stats.c '	ids = living_ids();
+	for (int i = 0; i < idgen_shared->stats_count; i++)
+	{
+		Datum' '	idgen_lock_directory();
+	pg_usleep(30000);
+	idgen_unlock_directory();
+	ids = living_ids();
+	for (int i = 0; i < idgen_shared->stats_count; i++)
+	{
+		Datum'
 fi
 if rule operations-in-turn 018_in_time 'grants come all the same'; then
 	take src/authority.c 'if (met_lock)' 'if (false)'

@@ -17,25 +17,18 @@ create_database($node, 'other');
 
 my $first = Idgen::Session->new($node);
 $ledger->add('first', $first->query('SELECT idgen_next()'));
-my $second = Idgen::Session->new($node, dbname => 'other', options => '-c idgen.wait_timeout=700ms');
+my $second = Idgen::Session->new($node, dbname => 'other', options => '-c idgen.wait_timeout=30s');
 my $position = log_position($node);
 
-my $result = $second->query('SELECT idgen_next()');
-is(Idgen::Session::state_of($result), 'IG005', 'a second database finds no slot');
-like(($result->{error}{D} // '') . ($result->{error}{H} // ''), qr/max_worker_processes/, 'the error names the setting')
-  or diag(explain($result->{error}));
-answers_within($result, 0.7, 'within the bound');
-$second->query('SET idgen.wait_timeout = 0');
-$result = $second->query('SELECT idgen_next()');
-is(Idgen::Session::state_of($result) =~ /^IG00[25]$/ ? 'refused' : Idgen::Session::state_of($result), 'refused', 'a call that must not wait fails');
-answers_within($result, 0, 'at once');
-# An idle first database gives its slot up; meanwhile the second goes on asking.
+my $result = $second->query('SELECT idgen_next()', 60);
+is(Idgen::Session::state_of($result), '', 'a second database gets the slot of the one that is idle');
+$ledger->add('second', $result);
+$first->query("SET idgen.wait_timeout = '30s'");
+$first->query("SELECT idgen_create_namespace('another')");
+$result = $first->query("SELECT idgen_next('another')", 60);
+is(Idgen::Session::state_of($result), '', 'and the first gets it back');
 $node->adjust_conf('postgresql.conf', 'idgen.idle_timeout', "'2s'");
 $node->reload;
-$second->query("SET idgen.wait_timeout = '30s'");
-$result = $second->query('SELECT idgen_next()', 60);
-is(Idgen::Session::state_of($result), '', 'a call that may wait gets it when the other database is idle');
-$ledger->add('second', $result);
 my @lines = log_since($node, $position) =~ /(LOG:  .*(?:idgen|worker slot).*)/g;
 cmp_ok(scalar @lines, '<=', 8, 'the log is not full of it') or diag(join "\n", @lines);
 
@@ -54,7 +47,16 @@ $third->query($_)
 $second->query('SELECT pg_advisory_lock(1)');
 $third->send('SELECT slow()');
 ok($first->poll("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'parallel worker'", 1, 30), 'a parallel query has the slot');
-$first->query("SET idgen.wait_timeout = '30s'");
+my $refused = Idgen::Session->new($node, options => '-c idgen.wait_timeout=700ms');
+$result = $refused->query('SELECT idgen_next()');
+is(Idgen::Session::state_of($result), 'IG005', 'another process finds no slot');
+like(($result->{error}{D} // '') . ($result->{error}{H} // ''), qr/max_worker_processes/, 'the error names the setting')
+  or diag(explain($result->{error}));
+answers_within($result, 0.7, 'within the bound');
+$refused->query('SET idgen.wait_timeout = 0');
+$result = $refused->query('SELECT idgen_next()');
+is(Idgen::Session::state_of($result) =~ /^IG00[25]$/ ? 'refused' : Idgen::Session::state_of($result), 'refused', 'a call that must not wait fails');
+answers_within($result, 0, 'at once');
 $first->send('SELECT idgen_next()');
 ok($second->poll('SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $first->pid, 'Extension', 30), 'a call finds none');
 $second->query('SELECT pg_advisory_unlock(1)');

@@ -1,0 +1,74 @@
+# Who watches is in nobody's way, however many watch however many namespaces; and a lock that cannot be
+# had is put down to a stopped process only if one is stopped.
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Idgen::Hold;
+use Idgen::Node;
+use Idgen::Session;
+
+my $node = idgen_node('readers', conf => "idgen.max_cursors = 1200\nidgen.idle_timeout = '10min'\nidgen.wait_timeout = '5s'");
+my $hold = Idgen::Hold->new($node);
+my $other = Idgen::Session->new($node);
+my $detail = sub { return ($_[0]{error} // {})->{D} // 'no error'; };
+
+# --- what is told of a lock that cannot be had
+
+# A restricted namespace has no cursor, so that each call has to ask for one.
+$other->query("SELECT idgen_create_namespace('asked')");
+$other->query('SET idgen.wait_timeout = 0');
+$hold->stop('directory');
+like($detail->($other->query("SELECT idgen_next('asked')")), qr/seems to be stopped/, 'a process stopped in the directory is named as the cause');
+$hold->go_on;
+my $crowd = $hold->crowd(60);
+my $told = '';
+wait_until(sub { $told = $detail->($other->query("SELECT idgen_create_namespace('x' || clock_timestamp()), idgen_fence_namespace('asked')")); $told =~ /busy|stopped/ }, 30);
+like($told, qr/^It is busy: others had it \d+ times/, 'and a crowd is called a crowd');
+$crowd->cancel;
+$crowd->wait(60);
+
+# Of what is only counted, nothing is waited for.
+$other->query("SET idgen.wait_timeout = '20s'");
+$hold->stop('statistics');
+is($other->sqlstate("SELECT idgen_create_namespace('uncounted')"), '', 'while a process is stopped in the statistics');
+is($other->sqlstate("SELECT idgen_next('uncounted')"), '', 'a namespace not counted so far issues');
+ok($other->value('SELECT count(*) FROM idgen_stat_namespace') > 0, 'and is watched');
+$hold->go_on;
+
+# --- names of another encoding
+
+$node->safe_psql('postgres', "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'");
+$node->safe_psql('postgres', "CREATE DATABASE unicode TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'");
+$node->safe_psql($_, 'CREATE EXTENSION idgen') foreach qw(latin unicode);
+my $latin = Idgen::Session->new($node, dbname => 'latin', options => '-c client_encoding=LATIN1');
+$latin->query("SELECT idgen_create_namespace('caf' || chr(233))");
+is($latin->sqlstate("SELECT idgen_next('caf' || chr(233))"), '', 'a namespace with a letter beyond ASCII issues');
+my $unicode = Idgen::Session->new($node, dbname => 'unicode');
+my $names = $unicode->query("SELECT namespace FROM idgen_stat_cursor WHERE database = 'latin'");
+is(Idgen::Session::state_of($names) . ($names->{rows}[0][0] // ''), 'caf\\xe9', 'names of another encoding are shown byte by byte');
+is($latin->value("SELECT namespace = 'caf' || chr(233) FROM idgen_stat_cursor WHERE database = 'latin'"), 't', 'and their own as they are');
+
+# --- a thousand namespaces and thirty readers
+
+$other->query("SET idgen.wait_timeout = '30s'");
+$other->query("SELECT idgen_create_namespace('n' || i) FROM generate_series(1, 1000) i");
+is($other->value("SELECT count(idgen_next('n' || i)) FROM generate_series(1, 1000) i"), 1000, 'a thousand namespaces have issued');
+is($other->value("SELECT count(*) FROM idgen_stat_cursor WHERE namespace LIKE 'n%'"), 1000, 'each has a cursor');
+is($other->value("SELECT sum(ids) FROM idgen_stat_namespace WHERE namespace LIKE 'n%'"), 1000, 'and its count');
+
+my @readers = map { Idgen::Session->new($node) } 1 .. 30;
+my $read = 'DO $$ BEGIN LOOP PERFORM * FROM idgen_stat_counters(); PERFORM * FROM idgen_stat_cursors(); PERFORM * FROM idgen_stat_worker(); END LOOP; END $$';
+$_->send($read) foreach @readers;
+$other->query("SET idgen.wait_timeout = '5s'");
+my %states;
+$states{ $other->sqlstate("SELECT idgen_activate('n$_')") }++ foreach 1 .. 20;
+is_deeply(\%states, { '' => 20 }, 'requests are served beside thirty readers') or diag(explain(\%states));
+is(scalar(grep { !$_->receive } @readers), 30, 'who read all the time');
+$_->cancel foreach @readers;
+is(join(' ', map { Idgen::Session::state_of($_->wait(60)) } @readers), join(' ', ('57014') x 30), 'and can be cancelled');
+
+$node->stop;
+done_testing();

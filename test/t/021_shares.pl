@@ -1,0 +1,105 @@
+# Nobody keeps others from getting IDs: not by using up the pool of cursors, nor the processes.
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Idgen::Ledger;
+use Idgen::Node;
+use Idgen::Session;
+
+my $count_cursors = "SELECT count(*) FROM idgen_stat_cursor WHERE database = '%s'";
+
+if (part('cursors'))
+{
+	my $node = idgen_node('cursors', conf => "idgen.max_cursors = 8\nidgen.max_workers_per_namespace = 1\nidgen.idle_timeout = '10min'\nidgen.wait_timeout = '20s'");
+	create_database($node, 'greedy');
+	$node->safe_psql('postgres', 'CREATE ROLE modest LOGIN; GRANT CREATE ON SCHEMA public TO modest; CREATE ROLE lavish LOGIN');
+	my $greedy = Idgen::Session->new($node, dbname => 'greedy');
+	my $other = Idgen::Session->new($node);
+	my $ledger = Idgen::Ledger->new;
+
+	# All are used up, and left alone.
+	$greedy->query("SELECT idgen_create_namespace('g' || i) FROM generate_series(1, 12) i");
+	is($greedy->value("SELECT count(idgen_next('g' || i)) FROM generate_series(1, 8) i"), 8, 'one database uses all cursors');
+	is($other->value(sprintf $count_cursors, 'greedy'), 8, 'they are all its own');
+	is($other->sqlstate('SELECT idgen_next()'), '', 'another gets the one that has been idle longest');
+	is($other->value(sprintf $count_cursors, 'greedy'), 7, 'of the first');
+	is($greedy->value("SELECT string_agg(namespace, ' ' ORDER BY namespace) FROM idgen_stat_cursor WHERE database = 'greedy'"),
+		join(' ', map { "g$_" } 2 .. 8), 'which the first of its namespaces has lost');
+	is($greedy->sqlstate("SELECT idgen_next('g9')"), '', 'a namespace gets one of another in the same database, too');
+	is($greedy->sqlstate("SELECT idgen_next('g1')"), '', 'as does the one that lost its own');
+	ok($greedy->poll("SELECT count(*) FROM idgen_incarnation WHERE state = 'active' AND kind = 'server'",
+			$greedy->value(sprintf $count_cursors, 'greedy'), 60), 'the incarnations of those that were taken are ended')
+	  or diag($greedy->value("SELECT string_agg(namespace || ' ' || state, ', ') FROM idgen_incarnation"));
+
+	# All are used all the time, by more namespaces than there are cursors.
+	my $load = $ledger->start($node, dbname => 'greedy', clients => 4, options => '-c idgen.wait_timeout=300ms',
+		mix => [ map { [ 1, "SELECT idgen_next('g$_')", "g$_" ] } 1 .. 12 ]);
+	ok($load->wait_for(300), 'all cursors are used all the time');
+	my %states;
+	foreach (1 .. 4)
+	{
+		$other->query("SELECT idgen_create_namespace('n$_')");
+		$states{ $other->sqlstate("SELECT idgen_next('n$_')") }++;
+	}
+	is_deeply(\%states, { '' => 4 }, 'another database gets its share all the same') or diag(explain(\%states));
+	cmp_ok($other->value(sprintf $count_cursors, 'greedy'), '>=', 4, 'and the first keeps its own');
+	my $stats = $load->stop;
+	is(join(' ', grep { $_ ne 'IG005' } sort keys %{ $stats->{errors} }), '', 'nobody is told anything but IG005') or diag(explain($stats));
+	$ledger->is_unique('the cursors that changed hands');
+
+	# In one database the same holds between those who own namespaces.
+	$other->query("SELECT idgen_retire_namespace('n$_')") foreach 1 .. 4;
+	my $lavish = Idgen::Session->new($node, user => 'lavish');
+	$other->query("SELECT idgen_create_namespace('l' || i), idgen_alter_namespace('l' || i, owner => 'lavish') FROM generate_series(1, 12) i");
+	$load = $ledger->start($node, clients => 4, user => 'lavish', options => '-c idgen.wait_timeout=300ms',
+		mix => [ map { [ 1, "SELECT idgen_next('l$_')", "l$_" ] } 1 .. 12 ]);
+	ok($load->wait_for(300), 'the namespaces of one role use all cursors all the time');
+	ok($other->poll("SELECT count(*) FROM idgen_stat_cursor WHERE namespace LIKE 'l%'", 8, 60), 'every one');
+	$other->query("SELECT idgen_create_namespace('m1')");
+	is($other->sqlstate("SELECT idgen_next('m1')"), '', 'that of another role gets one');
+	$load->stop;
+	cmp_ok($other->value("SELECT cursors_taken FROM idgen_stat_authority"), '>=', 8, 'how often that happened is shown');
+	$node->stop;
+}
+
+# One process is the logical replication launcher's, two are left for three databases.
+if (part('processes'))
+{
+	my $node = idgen_node('processes', conf => "max_worker_processes = 3\nidgen.idle_timeout = '10min'\nidgen.wait_timeout = '20s'");
+	my @databases = qw(a b c);
+	create_database($node, $_) foreach @databases;
+	$node->safe_psql('postgres', 'CREATE ROLE stranger LOGIN');
+
+	# Who has no privilege starts no process.
+	my @calls = ("idgen_deactivate(1, 'x')", "idgen_acquire_grant('default', 1, '00000000-0000-4000-8000-000000000001', 'x', 1)",
+		'idgen_end_incarnation(1)', 'idgen_activate()', "idgen_retire_namespace('default')", "idgen_fence_namespace('default')", "idgen_adopt_namespace('default')");
+	foreach my $database (@databases)
+	{
+		my $stranger = Idgen::Session->new($node, dbname => $database, user => 'stranger');
+		is(join(' ', map { $stranger->sqlstate("SELECT $_") } @calls), 'IG008 IG008 42501 42501 42501 42501 42501', "$database: a stranger is refused");
+		$stranger->close;
+	}
+	is(scalar(worker_pids($node)), 0, 'and has started no process');
+	my $watcher = Idgen::Session->new($node, dbname => 'a');
+	is($watcher->value("SELECT errors || ' ' || rejections || ' ' || coalesce(last_error, 'none') || ' ' || refusals FROM idgen_stat_namespace"), '0 0 none 2',
+		'nor is it among the errors');
+
+	# Two databases are in use all the time, and a third has its turn; so do they again.
+	my $ledger = Idgen::Ledger->new;
+	my @loads = map { $ledger->start($node, dbname => $_, clients => 2, label => $_, mix => [ [ 1, 'SELECT idgen_next()' ] ]) } qw(a b);
+	ok($_->wait_for(100), 'a database is in use all the time') foreach @loads;
+	my $third = Idgen::Session->new($node, dbname => 'c');
+	my $told = $third->query('SELECT idgen_next()');
+	is(Idgen::Session::state_of($told), '', 'a third gets a process') or diag(explain($told->{error}));
+	$ledger->add('c', $told);
+	$_->wait_for(1000) foreach @loads;
+	my @errors = map { sort keys %{ $_->stop->{errors} } } @loads;
+	is("@errors", '', 'and the first two noticed nothing') or diag("@errors");
+	$ledger->is_unique('processes that took turns');
+	$node->stop;
+}
+
+done_testing();
