@@ -107,6 +107,7 @@ merge_floor(TriggerData *trigger)
 	bool		copied;
 	bool		keep = idgen_namespace_rows_merge_floor(column_name(trigger, 1),
 												DatumGetInt64(column(trigger, 2)),
+												DatumGetInt64(column(trigger, 3)),
 												&copied);
 
 	if (copied)

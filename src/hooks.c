@@ -24,7 +24,6 @@
 
 #include "clock.h"
 #include "mailbox.h"
-#include "namespace_rows.h"
 #include "pool.h"
 #include "shmem.h"
 #include "tables.h"
@@ -59,24 +58,23 @@ remember(IdgenKill cause, Oid database, const char *namespace_name)
 }
 
 /*
- * The extension cannot go while an external generator may still issue: created
- * anew, it would not know what that one was granted.
+ * The extension cannot go before the last grant of an external generator has
+ * ended: created anew, it would not know what was granted, and perhaps issued
+ * ahead of the clock, be it by one that has given its grant back.
  */
 static void
 refuse_while_granted(void)
 {
 	int64		left_ms;
 
-	if (!idgen_tables_find())
-		return;
-	left_ms = idgen_namespace_rows_external_until() - idgen_clock_wall_ms();
+	left_ms = idgen_tables_external_until() - idgen_clock_wall_ms();
 	if (left_ms > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("cannot drop extension \"idgen\" while external generators hold grants"),
 				 errdetail("The last of their grants ends in " INT64_FORMAT ".%03d seconds.",
 						   left_ms / 1000, (int) (left_ms % 1000)),
-				 errhint("Stop the generators, so that they deactivate their incarnations, or retry then.")));
+				 errhint("Retry then. A generator may have issued all of its grant already, so giving it back ends nothing.")));
 }
 
 /* Has this transaction begun to drop the extension? */

@@ -40,6 +40,8 @@ typedef struct IdgenMarks
 	uint64		fingerprint;	/* of the tables then */
 	ItemPointerData authority_tid;
 	int64		floor;
+	int64		external_end;	/* no external grant ends later */
+	ItemPointerData floor_tid;
 	int64		length_needed;	/* see idgen_grant_length_needed; 0 = any */
 	int			count;
 	int			max;

@@ -785,6 +785,7 @@ decide_activation(IdgenRound *round, IdgenJob *job, int request)
 	}
 	item = add_item(round, job, worker, mark, &grant);
 	item->request = request;
+	item->row.external = true;
 	item->row.fresh = true;
 	item->row.incarnation = idgen_identity_make_number();
 	strlcpy(item->holder.role, role, NAMEDATALEN);
@@ -887,6 +888,7 @@ decide_next(IdgenRound *round, IdgenJob *job, int request,
 	}
 	item = add_item(round, job, row->worker, mark, &grant);
 	item->request = request;
+	item->row.external = true;
 	item->row.incarnation = mail->incarnation;
 	item->row.request_id = &mail->request_id;
 }
@@ -1011,6 +1013,19 @@ lock_rows(IdgenRound *round)
 	locked = idgen_grant_rows_lock_authorities(marks, count);
 	for (int i = 0; i < count; i++)
 		round->jobs[jobs[i]].dropped_out = !locked[i];
+
+	count = 0;
+	for (int i = 0; i < round->job_count; i++)
+		for (int j = 0; j < round->item_count; j++)
+			if (round->items[j].job == i && round->items[j].row.external)
+			{
+				marks[count] = round->jobs[i].marks;
+				jobs[count++] = i;
+				break;
+			}
+	locked = idgen_grant_rows_lock_floors(marks, count);
+	for (int i = 0; i < count; i++)
+		round->jobs[jobs[i]].dropped_out |= !locked[i];
 
 	count = 0;
 	for (int i = 0; i < round->item_count; i++)

@@ -18,6 +18,7 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/table.h"
+#include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_class.h"
@@ -29,6 +30,7 @@
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
 #include "commands/trigger.h"
+#include "executor/tuptable.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "rewrite/prs2lock.h"
@@ -70,7 +72,7 @@ static const IdgenTableShape shapes[IDGEN_TABLE_COUNT] = {
 			BOOLOID, BOOLOID, BOOLOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID
 		}
 	},
-	[IDGEN_TABLE_FLOOR] = {"idgen_floor", 2, {TEXTOID, INT8OID}},
+	[IDGEN_TABLE_FLOOR] = {"idgen_floor", 3, {TEXTOID, INT8OID, INT8OID}},
 	[IDGEN_TABLE_WORKER] = {
 		"idgen_worker", 4, {TEXTOID, INT4OID, INT8OID, INT8OID}
 	},
@@ -770,6 +772,165 @@ idgen_tables_privileged(const char *name, IdgenPrivilege privilege, Oid role)
 														   IDGEN_NAMESPACE_ACQUIRE_ROLES)));
 	scan_end(&scan);
 	return privileged;
+}
+
+/* --------------------------------------------------------------------
+ * While they are being dropped
+ * -------------------------------------------------------------------- */
+
+/* Attribute numbers of idgen_floor. */
+enum
+{
+	FLOOR_NAMESPACE = 1, FLOOR_FLOOR, FLOOR_EXTERNAL_END
+};
+
+/* A look at all rows of a table, whatever is attached to it. */
+typedef struct IdgenLook
+{
+	Relation	relation;		/* NULL if there is nothing to be read */
+	Snapshot	snapshot;
+	TableScanDesc scan;
+	TupleTableSlot *slot;		/* the row found last */
+} IdgenLook;
+
+/* Are the columns that are read where they should be, whatever came after? */
+static bool
+columns_readable(const IdgenTableShape *shape, Relation relation)
+{
+	TupleDesc	desc = RelationGetDescr(relation);
+
+	for (int i = 0; i < shape->column_count; i++)
+		if (i >= desc->natts || TupleDescAttr(desc, i)->attisdropped ||
+			TupleDescAttr(desc, i)->atttypid != shape->types[i])
+			return false;
+	return true;
+}
+
+/*
+ * Open a table of a schema for a look, if it has the columns that the script gave
+ * it.  Raises nothing: a drop must not fail because tables are damaged.  Its
+ * triggers, and even its primary key, may be gone already.  The snapshot is the
+ * latest, however old the transaction's own: what others committed since was
+ * promised all the same.
+ */
+static void
+look_begin(IdgenLook *look, IdgenTable table, Oid schema)
+{
+	const IdgenTableShape *shape = &shapes[table];
+	Oid			relid = get_relname_relid(shape->name, schema);
+	bool		readable;
+
+	memset(look, 0, sizeof(*look));
+	look->relation = OidIsValid(relid) ?
+		try_relation_open(relid, AccessShareLock) : NULL;
+	if (look->relation == NULL)
+		return;
+	readable = look->relation->rd_rel->relkind == RELKIND_RELATION &&
+		columns_readable(shape, look->relation);
+	if (!readable)
+	{
+		relation_close(look->relation, NoLock);
+		look->relation = NULL;
+		return;
+	}
+	look->snapshot = RegisterSnapshot(GetLatestSnapshot());
+	look->slot = table_slot_create(look->relation, NULL);
+	look->scan = table_beginscan(look->relation, look->snapshot, 0, NULL);
+}
+
+/* Go to the next row; false if there is none. */
+static bool
+look_next(IdgenLook *look)
+{
+	return look->relation != NULL &&
+		table_scan_getnextslot(look->scan, ForwardScanDirection, look->slot);
+}
+
+static void
+look_end(IdgenLook *look)
+{
+	if (look->relation == NULL)
+		return;
+	table_endscan(look->scan);
+	ExecDropSingleTupleTableSlot(look->slot);
+	UnregisterSnapshot(look->snapshot);
+	relation_close(look->relation, NoLock);
+}
+
+/* A column of a row that a look found; 0 if it is null. */
+static Datum
+look_column(const IdgenLook *look, int attribute)
+{
+	bool		isnull;
+	Datum		value = slot_getattr(look->slot, attribute, &isnull);
+
+	return isnull ? (Datum) 0 : value;
+}
+
+static void
+look_text(const IdgenLook *look, int attribute, char *value)
+{
+	Datum		datum = look_column(look, attribute);
+
+	strlcpy(value, datum == 0 ? "" : TextDatumGetCString(datum), NAMEDATALEN);
+}
+
+/* Find the clock of a namespace, its epoch and tick; false if it has no row. */
+static bool
+look_up_clock(Oid schema, const char *name, IdgenLayout *layout)
+{
+	IdgenLook	look;
+	bool		known = false;
+
+	look_begin(&look, IDGEN_TABLE_NAMESPACE, schema);
+	while (!known && look_next(&look))
+	{
+		char		found_name[NAMEDATALEN];
+
+		look_text(&look, IDGEN_NAMESPACE_NAME, found_name);
+		if (strcmp(found_name, name) != 0)
+			continue;
+		layout->epoch_ms = DatumGetInt64(look_column(&look, IDGEN_NAMESPACE_EPOCH_MS));
+		layout->tick_ms = DatumGetInt64(look_column(&look, IDGEN_NAMESPACE_TICK_MS));
+		known = layout->tick_ms > 0;
+	}
+	look_end(&look);
+	return known;
+}
+
+/*
+ * The Unix ms before which every grant of an external generator ends, of any
+ * namespace of this database; 0 if there was none, as far as the tables can be
+ * read.  For who drops them: they are locked already.
+ */
+int64
+idgen_tables_external_until(void)
+{
+	Oid			schema = extension_schema();
+	IdgenLook	look;
+	int64		until_ms = 0;
+
+	if (!OidIsValid(schema))
+		return 0;
+	look_begin(&look, IDGEN_TABLE_FLOOR, schema);
+	while (look_next(&look))
+	{
+		int64		end = DatumGetInt64(look_column(&look, FLOOR_EXTERNAL_END));
+		char		name[NAMEDATALEN];
+		IdgenLayout layout = {0};
+		int64		end_ms;
+
+		if (end <= 0)
+			continue;
+		look_text(&look, FLOOR_NAMESPACE, name);
+		if (!look_up_clock(schema, name, &layout))
+			continue;
+		if (!idgen_layout_unix_ms(&layout, end, &end_ms))
+			end_ms = IDGEN_UNIX_MS_MAX;
+		until_ms = Max(until_ms, Min(end_ms, IDGEN_UNIX_MS_MAX));
+	}
+	look_end(&look);
+	return until_ms;
 }
 
 /* --------------------------------------------------------------------

@@ -143,6 +143,30 @@ if rule dropped-far-ahead 010_databases 'ran far ahead'; then
 	take src/round.c 'idgen_pool_dropped_anywhere(near_ms)' 'idgen_pool_dropped_anywhere(PG_INT64_MAX)'
 fi
 
+# --- S3: what was promised outside
+
+if rule promise-kept 109_promises 'may have been used|nor does giving it back'; then
+	take src/statement.c '"UPDATE ONLY {incarnation} SET state = '"'deactivated'"',' \
+		'"WITH f AS (UPDATE ONLY {floor} SET external_end = 0) UPDATE ONLY {incarnation} SET state = '"'deactivated'"','
+fi
+if rule promise-of-each-grant 109_promises 'and so does the next grant'; then
+	take src/grant_rows.c 'row->external_added = row->external ?' 'row->external_added = row->external && row->fresh ?'
+fi
+if rule promise-latest 109_promises 'older than the grant'; then
+	take src/tables.c 'RegisterSnapshot(GetLatestSnapshot())' 'RegisterSnapshot(GetTransactionSnapshot())'
+fi
+if rule promise-summed 109_promises 'decrease from outside'; then
+	take src/statement.c 'w.sum + f.floor + f.external_end"' 'w.sum + f.floor + 0 * f.external_end"'
+	take src/grant_rows.c 'return row->external_added + (row' 'return (row'
+	take src/statement.c '(SELECT floor::numeric + external_end FROM' '(SELECT floor::numeric FROM'
+fi
+if rule promise-fenced 109_promises 'that no mark reaches'; then
+	take src/statement.c 'SELECT greatest(floor, external_end) FROM' 'SELECT floor FROM'
+fi
+if rule promise-restored 109_promises 'promises more raises it'; then
+	take src/namespace_rows.c 'higher = floor > ours.floor || external_end > ours.external_end' 'higher = floor > ours.floor'
+fi
+
 # --- S5: whose cursor
 
 if rule tenure-under-lock 104_bounds 'another worker'; then
