@@ -2,15 +2,59 @@
  * pool.c
  *		Reserve, activate, feed, list and kill cursors in shared memory.
  *
- * A slot goes FREE -> RESERVED (by the authority worker, before it commits an
- * activation) -> ACTIVE (after the commit) -> DEAD -> FREE.  A worker that dies
- * between reserving and activating leaves RESERVED behind; the next worker of
- * that database frees it.  A crash loses all of it, with the incarnations.
+ * Everything here is done without waiting for anybody: a slot changes hands by
+ * compare-and-swap of its word (tenure and phase, see shmem.h), and only that.
  *
- * Killing clears the tenure first: whoever takes the slot's lock afterwards
- * sees it and issues nothing.  A process stopped inside the lock may still
- * finish one issue that it had begun; that one ID was issued before the kill as
- * far as anybody can tell, and lies inside the grant, which is reserved.
+ *	claim		FREE -> CLAIMED		by the authority worker that swaps it.  It writes
+ *									whose the slot is, and then RESERVED.
+ *	reserve		CLAIMED -> RESERVED	before the activation is committed
+ *	unreserve	RESERVED -> FREE	by anybody: nothing was issued
+ *	activate	RESERVED -> ACTIVE	after the commit, under the slot's lock.  It fails
+ *									if the reservation is over.
+ *	kill		ACTIVE -> KILLED	by anybody.  Who swaps it notes until when the
+ *									cursor issued, and then
+ *	mourn		KILLED -> DEAD		says so.
+ *	bury		DEAD -> FREE		under the slot's lock, so that nobody is inside
+ *
+ * No value of the word ever comes back.  So a swap that succeeds proves that
+ * nothing happened between the reading of the word and the swap, and that what
+ * was read of the owner in between is what it says: the owner is written while
+ * the slot is CLAIMED, after the swap that claimed it (a full barrier) and before
+ * a write barrier and RESERVED; a reader has a read barrier after the word, and
+ * one before it looks at the word again, unless it swaps it, which is a full one.
+ *
+ * Killing happens at the commit of sessions, so it cannot fail, and whoever is
+ * stopped in whatever lock, it is done when it returns:
+ *
+ *	- A process that issues compares the word under the slot's lock, after it has
+ *	  read the clock.  One that takes the lock after the kill issues nothing.  One
+ *	  that had compared and was stopped inside the lock finishes the one issue it
+ *	  had begun; that lies inside the grant, which is reserved, and at or before
+ *	  the tick until which the killer says that the cursor issued.
+ *	- A further grant is installed under the slot's lock, if the word is that of the
+ *	  cursor it was decided for.  If the cursor is killed meanwhile, it lies in a
+ *	  cursor that nobody issues from.
+ *	- A reservation is killed as well.  If its activation is under way, one of the
+ *	  two swaps fails: either the cursor does not come to life, or the killer looks
+ *	  at the slot again and finds it ACTIVE.
+ *	- No cursor of what was dropped or changed comes to life after the walk over the
+ *	  slots.  A cursor is reserved inside the transaction of a round.  That one holds
+ *	  RowExclusiveLock on all tables of ours from its begin to its commit, has read
+ *	  there what the namespace is, and so conflicts with
+ *		. what drops the tables: DROP EXTENSION, SCHEMA ... CASCADE, OWNED hold
+ *		  AccessExclusiveLock on them;
+ *		. what changes a namespace, restores marks or takes a privilege away: it holds
+ *		  locks on rows that the round locks before it writes;
+ *		. DROP DATABASE, which waits until nobody is connected, and whose lock on the
+ *		  database keeps others from connecting.
+ *	  All of them hold their locks until the callbacks of their commit, and so the
+ *	  walk, are over.  So a round either had reserved before they had their locks, and
+ *	  the walk finds the slot in some phase; or it begins after the walk, and sees
+ *	  what they did.
+ *
+ * A worker that dies between reserving and activating leaves RESERVED behind; the
+ * next worker of that database frees it.  A crash loses all of it, with the
+ * incarnations.
  */
 #include "compat.h"
 
@@ -21,6 +65,7 @@
 #include "clock.h"
 #include "identity.h"
 #include "settings.h"
+#include "stats.h"
 
 /*
  * How long to try for a slot's lock.  It is held for well under a microsecond,
@@ -28,13 +73,92 @@
  */
 #define SLOT_WITHIN_US		INT64_C(2000)
 
-/* How long a commit tries for the directory to kill what it dropped. */
-#define DIRECTORY_WITHIN_US	INT64_C(1000000)
+/* How long to try for what is remembered of ended cursors. */
+#define ENDED_WITHIN_US		INT64_C(100000)
 
 /* A cursor without grants for this long, beyond idleness, is nobody's. */
 #define ORPHAN_MS	INT64_C(600000)
 
-static void kill_locked(int slot_index);
+/* Whose cursors are meant: those that agree in all that is given. */
+typedef struct IdgenTarget
+{
+	Oid			database;		/* InvalidOid = any */
+	const pg_uuid_t *namespace_uuid;	/* NULL = any */
+	const char *namespace_name; /* empty = any */
+	int64		incarnation;	/* 0 = any */
+	uint64		tenure;			/* 0 = any */
+	uint64		after;			/* only of later tenures; 0 = any */
+} IdgenTarget;
+
+/* --------------------------------------------------------------------
+ * The word
+ * -------------------------------------------------------------------- */
+
+static inline IdgenSlotPhase
+phase_of(uint64 word)
+{
+	return (IdgenSlotPhase) (word % IDGEN_TENURE_STEP);
+}
+
+static inline uint64
+tenure_of(uint64 word)
+{
+	return word - word % IDGEN_TENURE_STEP;
+}
+
+static inline uint64
+in_phase(uint64 tenure, IdgenSlotPhase phase)
+{
+	return tenure + phase;
+}
+
+static inline uint64
+read_word(int slot_index)
+{
+	return pg_atomic_read_u64(&idgen_slot(slot_index)->tenure);
+}
+
+/* Change the word if it still is what the caller has seen. */
+static bool
+swap_word(int slot_index, uint64 seen, IdgenSlotPhase phase)
+{
+	return pg_atomic_compare_exchange_u64(&idgen_slot(slot_index)->tenure, &seen,
+										  in_phase(tenure_of(seen), phase));
+}
+
+/*
+ * Read the word and whose slot it was then; info only if it is somebody's.  As
+ * often as the slot changes hands meanwhile, which takes a commit each time.
+ */
+static uint64
+read_owner(int slot_index, IdgenSlotInfo *info)
+{
+	for (;;)
+	{
+		uint64		word = read_word(slot_index);
+
+		if (phase_of(word) == IDGEN_SLOT_FREE || phase_of(word) == IDGEN_SLOT_CLAIMED)
+			return word;
+		pg_read_barrier();
+		*info = idgen_shared->infos[slot_index];
+		pg_read_barrier();
+		if (read_word(slot_index) == word)
+			return word;
+	}
+}
+
+static bool
+is_meant(const IdgenTarget *target, uint64 word, const IdgenSlotInfo *info)
+{
+	return (!OidIsValid(target->database) || info->database == target->database) &&
+		(target->namespace_uuid == NULL ||
+		 idgen_same_uuid(&info->namespace_uuid, target->namespace_uuid)) &&
+		(target->namespace_name[0] == '\0' ||
+		 strcmp(info->namespace_name, target->namespace_name) == 0) &&
+		(target->incarnation == 0 || info->incarnation == target->incarnation) &&
+		(target->tenure == 0 || tenure_of(word) == target->tenure) &&
+		tenure_of(word) > target->after;
+}
 
 /* Tell backends to list the cursors of their namespace again. */
 static void
@@ -50,6 +174,18 @@ idgen_pool_version(void)
 	return pg_atomic_read_u64(&idgen_shared->directory_version);
 }
 
+/* --------------------------------------------------------------------
+ * Looking
+ * -------------------------------------------------------------------- */
+
+/* Whose slot is it, and how far?  False if it is nobody's. */
+bool
+idgen_pool_read(int slot_index, IdgenSlotInfo *info, IdgenSlotPhase *phase)
+{
+	*phase = phase_of(read_owner(slot_index, info));
+	return *phase != IDGEN_SLOT_FREE && *phase != IDGEN_SLOT_CLAIMED;
+}
+
 /*
  * The active cursors of a namespace in ascending order of worker, at most
  * refs_max of them.  Returns their number.
@@ -60,23 +196,22 @@ idgen_pool_list(Oid database, const pg_uuid_t *namespace_uuid,
 {
 	int			count = 0;
 
-	idgen_lock_directory(LW_SHARED);
 	for (int i = 0; i < idgen_shared->slot_count && count < refs_max; i++)
 	{
-		IdgenSlotInfo *info = &idgen_shared->infos[i];
+		IdgenSlotInfo info;
+		uint64		word = read_owner(i, &info);
 		int			at = count;
 
-		if (info->state != IDGEN_SLOT_ACTIVE || info->database != database ||
-			!idgen_same_uuid(&info->namespace_uuid, namespace_uuid))
+		if (phase_of(word) != IDGEN_SLOT_ACTIVE || info.database != database ||
+			!idgen_same_uuid(&info.namespace_uuid, namespace_uuid))
 			continue;
-		for (; at > 0 && refs[at - 1].worker > info->worker; at--)
+		for (; at > 0 && refs[at - 1].worker > info.worker; at--)
 			refs[at] = refs[at - 1];
 		refs[at].slot = idgen_slot(i);
-		refs[at].worker = info->worker;
-		refs[at].tenure = info->tenure;
+		refs[at].worker = info.worker;
+		refs[at].tenure = tenure_of(word);
 		count++;
 	}
-	idgen_unlock_directory();
 	return count;
 }
 
@@ -86,265 +221,41 @@ idgen_pool_survey(Oid database, IdgenCursorSurvey *surveys, int surveys_max)
 {
 	int			count = 0;
 
-	idgen_lock_directory(LW_SHARED);
 	for (int i = 0; i < idgen_shared->slot_count && count < surveys_max; i++)
 	{
-		IdgenSlotInfo *info = &idgen_shared->infos[i];
 		IdgenSlot  *slot = idgen_slot(i);
 		IdgenCursorSurvey *survey = &surveys[count];
+		IdgenSlotInfo info;
+		uint64		word = read_owner(i, &info);
 
-		if (info->state != IDGEN_SLOT_ACTIVE || info->database != database)
+		if (phase_of(word) != IDGEN_SLOT_ACTIVE || info.database != database)
 			continue;
 		survey->slot = i;
-		survey->worker = info->worker;
-		survey->incarnation = info->incarnation;
-		survey->tenure = info->tenure;
-		survey->namespace_uuid = info->namespace_uuid;
-		strlcpy(survey->namespace_name, info->namespace_name, NAMEDATALEN);
+		survey->worker = info.worker;
+		survey->incarnation = info.incarnation;
+		survey->tenure = tenure_of(word);
+		survey->namespace_uuid = info.namespace_uuid;
+		strlcpy(survey->namespace_name, info.namespace_name, NAMEDATALEN);
 		survey->readable = LWLockConditionalAcquire(&slot->lock, LW_SHARED);
 		if (survey->readable)
 		{
 			survey->issued_count = slot->issued_count;
 			survey->granted_end = idgen_cursor_granted_end(&slot->cursor);
+			survey->readable = read_word(i) == word;
 			LWLockRelease(&slot->lock);
 		}
 		count++;
 	}
-	idgen_unlock_directory();
 	return count;
 }
 
-/*
- * Keep the count of what a dead cursor issued.  Caller holds the directory lock
- * and the slot's.
- */
-static void
-count_ended(int slot_index)
-{
-	const IdgenSlotInfo *info = &idgen_shared->infos[slot_index];
-
-	for (int i = 0; i < idgen_shared->stats_count; i++)
-	{
-		IdgenStats *stats = &idgen_shared->stats[i];
-
-		if (stats->database != info->database ||
-			strcmp(stats->namespace_name, info->namespace_name) != 0)
-			continue;
-		pg_atomic_fetch_add_u64(&stats->counters[IDGEN_COUNTER_IDS_ENDED],
-								idgen_slot(slot_index)->issued_count);
-		return;
-	}
-}
-
-/*
- * Was a cursor left behind by a worker that was terminated, in a database that
- * nobody uses any more?  A worker that lives would have granted it more, or
- * ended it.  Caller holds the directory lock exclusively.
- */
-static bool
-is_orphan(int slot_index, int64 now_ms)
-{
-	const IdgenSlotInfo *info = &idgen_shared->infos[slot_index];
-	int64		granted_until_ms = info->epoch_ms + info->tick_ms *
-		idgen_cursor_granted_end(&idgen_slot(slot_index)->cursor);
-
-	return info->state == IDGEN_SLOT_ACTIVE &&
-		now_ms - granted_until_ms > (int64) idgen_idle_timeout_ms + ORPHAN_MS;
-}
-
-/*
- * Make DEAD slots FREE that nobody is inside of, and orphans DEAD.  Caller holds
- * the directory lock exclusively.
- */
-static void
-bury_dead(void)
-{
-	int64		now_ms = idgen_clock_wall_ms();
-
-	for (int i = 0; i < idgen_shared->slot_count; i++)
-	{
-		if (is_orphan(i, now_ms))
-			kill_locked(i);
-		if (idgen_shared->infos[i].state != IDGEN_SLOT_DEAD)
-			continue;
-		if (!LWLockConditionalAcquire(&idgen_slot(i)->lock, LW_EXCLUSIVE))
-			continue;
-		count_ended(i);
-		idgen_shared->infos[i].state = IDGEN_SLOT_FREE;
-		LWLockRelease(&idgen_slot(i)->lock);
-	}
-}
-
-/*
- * Reserve a slot for a cursor about to be activated; -1 if the pool is full.
- * *tenure tells this reservation from every other, and becomes the cursor's.
- * Only by the authority worker of the database.
- */
-int
-idgen_pool_reserve(Oid database, const pg_uuid_t *namespace_uuid,
-				   const char *namespace_name, uint64 *tenure)
-{
-	int			found = -1;
-
-	idgen_lock_directory(LW_EXCLUSIVE);
-	bury_dead();
-	for (int i = 0; i < idgen_shared->slot_count; i++)
-	{
-		IdgenSlotInfo *info = &idgen_shared->infos[i];
-
-		if (info->state != IDGEN_SLOT_FREE)
-			continue;
-		info->state = IDGEN_SLOT_RESERVED;
-		info->database = database;
-		info->namespace_uuid = *namespace_uuid;
-		strlcpy(info->namespace_name, namespace_name, NAMEDATALEN);
-		info->tenure = pg_atomic_add_fetch_u64(&idgen_shared->last_tenure, 1);
-		*tenure = info->tenure;
-		found = i;
-		break;
-	}
-	idgen_unlock_directory();
-	return found;
-}
-
-/* Is there still a cursor, or a reservation for one, that a grant is meant for? */
-bool
-idgen_pool_awaits(int slot_index, uint64 tenure)
-{
-	const IdgenSlotInfo *info = &idgen_shared->infos[slot_index];
-	bool		awaits;
-
-	idgen_lock_directory(LW_SHARED);
-	awaits = info->tenure == tenure &&
-		(info->state == IDGEN_SLOT_RESERVED || info->state == IDGEN_SLOT_ACTIVE);
-	idgen_unlock_directory();
-	return awaits;
-}
-
-/* Give back one reserved slot. */
-void
-idgen_pool_unreserve(int slot_index, uint64 tenure)
-{
-	IdgenSlotInfo *info = &idgen_shared->infos[slot_index];
-
-	idgen_lock_directory(LW_EXCLUSIVE);
-	if (info->state == IDGEN_SLOT_RESERVED && info->tenure == tenure)
-		info->state = IDGEN_SLOT_FREE;
-	idgen_unlock_directory();
-}
-
-/* What is reserved from now on has a greater tenure. */
-uint64
-idgen_pool_last_tenure(void)
-{
-	return pg_atomic_read_u64(&idgen_shared->last_tenure);
-}
-
-/*
- * Give back what a worker of this database reserved and did not activate, of the
- * tenures after the one given.
- */
-void
-idgen_pool_release_reserved(Oid database, uint64 after)
-{
-	idgen_lock_directory(LW_EXCLUSIVE);
-	for (int i = 0; i < idgen_shared->slot_count; i++)
-	{
-		IdgenSlotInfo *info = &idgen_shared->infos[i];
-
-		if (info->state == IDGEN_SLOT_RESERVED && info->database == database &&
-			info->tenure > after)
-			info->state = IDGEN_SLOT_FREE;
-	}
-	idgen_unlock_directory();
-}
-
-/*
- * Bring a reserved slot to life with its first grant, which is durable.  If
- * that reservation is over (the namespace was dropped or changed meanwhile)
- * nothing happens, and the grant is a gap.
- */
-void
-idgen_pool_activate(int slot_index, uint64 tenure,
-					const pg_uuid_t *namespace_uuid, const IdgenLayout *layout,
-					int32 worker, int64 incarnation, const IdgenGrant *grant)
-{
-	IdgenSlotInfo *info = &idgen_shared->infos[slot_index];
-	IdgenSlot  *slot = idgen_slot(slot_index);
-
-	bool		mine;
-
-	idgen_lock_directory(LW_EXCLUSIVE);
-	mine = info->state == IDGEN_SLOT_RESERVED && info->tenure == tenure &&
-		idgen_same_uuid(&info->namespace_uuid, namespace_uuid);
-
-	if (mine && idgen_lock_within(&slot->lock, LW_EXCLUSIVE, SLOT_WITHIN_US))
-	{
-		info->state = IDGEN_SLOT_ACTIVE;
-		info->worker = worker;
-		info->incarnation = incarnation;
-		info->epoch_ms = layout->epoch_ms;
-		info->tick_ms = layout->tick_ms;
-
-		idgen_cursor_init(&slot->cursor, worker);
-		(void) idgen_cursor_install(&slot->cursor, grant, 0);
-		slot->issued_count = 0;
-		pg_atomic_write_u64(&slot->tenure, tenure);
-		LWLockRelease(&slot->lock);
-	}
-	else if (mine)
-		info->state = IDGEN_SLOT_FREE;
-	idgen_unlock_directory();
-	directory_changed();
-}
-
-/*
- * Give a durable grant to the cursor it was meant for and to no other (S5).
- * False if that cursor is gone, or its lock could not be had in time: then the
- * grant is a gap.
- */
-bool
-idgen_pool_publish(int slot_index, uint64 tenure, const IdgenGrant *grant,
-				   int64 now)
-{
-	IdgenSlot  *slot = idgen_slot(slot_index);
-	bool		installed = false;
-
-	if (!idgen_lock_within(&slot->lock, LW_EXCLUSIVE, SLOT_WITHIN_US))
-		return false;
-	if (pg_atomic_read_u64(&slot->tenure) == tenure)
-	{
-		IdgenInstallCode code = idgen_cursor_install(&slot->cursor, grant, now);
-
-		installed = code == IDGEN_INSTALL_ADDED || code == IDGEN_INSTALL_MERGED;
-	}
-	LWLockRelease(&slot->lock);
-	return installed;
-}
-
-/*
- * The Unix millisecond after the beginning of the last tick a killed cursor
- * issued from, or, if somebody is stopped inside its lock, was granted: no tick
- * of the same format that begins at or after it was used.
- */
-static int64
-issued_until_ms(const IdgenSlotInfo *info, IdgenSlot *slot)
-{
-	int64		last_tick;
-
-	if (idgen_lock_within(&slot->lock, LW_SHARED, SLOT_WITHIN_US))
-	{
-		last_tick = slot->cursor.last_tick;
-		LWLockRelease(&slot->lock);
-	}
-	else
-		last_tick = idgen_cursor_granted_end(&slot->cursor) - 1;
-	return info->epoch_ms + last_tick * info->tick_ms + 1;
-}
+/* --------------------------------------------------------------------
+ * What ended cursors issued
+ * -------------------------------------------------------------------- */
 
 /*
  * The entry of a namespace, made if need be in place of the one longest past.
- * Caller holds the directory lock exclusively.
+ * Caller holds the lock of these entries.
  */
 static IdgenEnded *
 ended_entry(Oid database, const char *namespace_name)
@@ -368,60 +279,31 @@ ended_entry(Oid database, const char *namespace_name)
 }
 
 /*
- * Kill a cursor, and remember what it issued.  Caller holds the directory lock
- * exclusively.
+ * Note until when a killed cursor issued.  Also at commit, so without failing: if
+ * some process is stopped while it holds the lock of these entries, that is not
+ * remembered.
  */
 static void
-kill_locked(int slot_index)
+note_ended(const IdgenSlotInfo *info, int64 until_ms)
 {
-	IdgenSlotInfo *info = &idgen_shared->infos[slot_index];
 	IdgenEnded *entry;
 
-	pg_atomic_write_u64(&idgen_slot(slot_index)->tenure, 0);
-	info->state = IDGEN_SLOT_DEAD;
+	if (!idgen_lock_within(&idgen_shared->ended_lock, LW_EXCLUSIVE, ENDED_WITHIN_US))
+		return;
 	entry = ended_entry(info->database, info->namespace_name);
-	entry->ended_until_ms = Max(entry->ended_until_ms,
-								issued_until_ms(info, idgen_slot(slot_index)));
-}
-
-/* Kill one cursor, if it is still the one meant. */
-void
-idgen_pool_kill_slot(int slot_index, uint64 tenure)
-{
-	IdgenSlotInfo *info = &idgen_shared->infos[slot_index];
-
-	idgen_lock_directory(LW_EXCLUSIVE);
-	if (info->state == IDGEN_SLOT_ACTIVE && info->tenure == tenure)
-		kill_locked(slot_index);
-	idgen_unlock_directory();
-	directory_changed();
-}
-
-/* Kill the cursor of an incarnation of this server. */
-void
-idgen_pool_kill_incarnation(Oid database, int64 incarnation)
-{
-	idgen_lock_directory(LW_EXCLUSIVE);
-	for (int i = 0; i < idgen_shared->slot_count; i++)
-	{
-		IdgenSlotInfo *info = &idgen_shared->infos[i];
-
-		if (info->state == IDGEN_SLOT_ACTIVE && info->database == database &&
-			info->incarnation == incarnation)
-			kill_locked(i);
-	}
-	idgen_unlock_directory();
-	directory_changed();
+	entry->ended_until_ms = Max(entry->ended_until_ms, until_ms);
+	LWLockRelease(&idgen_shared->ended_lock);
 }
 
 /*
  * The extension was dropped, or the whole database: what was issued until now
- * must not be repeated, and the statistics are those of nothing.  Caller holds
- * the directory lock exclusively.
+ * must not be repeated.
  */
 static void
-forget_dropped(Oid database, bool whole_database)
+note_dropped(Oid database, bool whole_database)
 {
+	if (!idgen_lock_within(&idgen_shared->ended_lock, LW_EXCLUSIVE, ENDED_WITHIN_US))
+		return;
 	for (int i = 0; i < IDGEN_ENDED_MAX; i++)
 	{
 		IdgenEnded *entry = &idgen_shared->ended[i];
@@ -442,99 +324,19 @@ forget_dropped(Oid database, bool whole_database)
 			anywhere->dropped_until_ms = anywhere->ended_until_ms;
 		}
 	}
-	for (int i = 0; i < idgen_shared->stats_count; i++)
-		if (idgen_shared->stats[i].database == database)
-			idgen_shared->stats[i].database = InvalidOid;
+	LWLockRelease(&idgen_shared->ended_lock);
 }
 
-/*
- * Kill the cursors of a database, or of one namespace of it: by uuid if that is
- * not NULL, by name if that is not empty.  Caller holds the directory lock
- * exclusively.
- */
+/* To read the entries; an error if some process is stopped while it has them. */
 static void
-kill_matching(Oid database, const pg_uuid_t *namespace_uuid,
-			  const char *namespace_name)
+lock_ended(void)
 {
-	for (int i = 0; i < idgen_shared->slot_count; i++)
-	{
-		IdgenSlotInfo *info = &idgen_shared->infos[i];
-
-		if (info->database != database ||
-			(namespace_uuid != NULL &&
-			 !idgen_same_uuid(&info->namespace_uuid, namespace_uuid)) ||
-			(namespace_name[0] != '\0' &&
-			 strcmp(info->namespace_name, namespace_name) != 0))
-			continue;
-		if (info->state == IDGEN_SLOT_RESERVED)
-			info->state = IDGEN_SLOT_FREE;
-		if (info->state == IDGEN_SLOT_ACTIVE)
-			kill_locked(i);
-	}
-}
-
-/*
- * A namespace is retired, fenced or taken over: its cursors end before this
- * returns.  By the authority worker, which can do nothing without the directory
- * anyway, and so waits for it as long as it takes.
- */
-void
-idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid)
-{
-	while (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE,
-							  DIRECTORY_WITHIN_US))
-		CHECK_FOR_INTERRUPTS();
-	kill_matching(database, namespace_uuid, "");
-	idgen_unlock_directory();
-	directory_changed();
-}
-
-/*
- * A step back of the clock was accepted: no cursor of this server goes on, so
- * that those after it begin with the new time.  Caller holds the directory lock
- * exclusively.
- */
-void
-idgen_pool_kill_everywhere(void)
-{
-	for (int i = 0; i < idgen_shared->slot_count; i++)
-	{
-		if (idgen_shared->infos[i].state == IDGEN_SLOT_RESERVED)
-			idgen_shared->infos[i].state = IDGEN_SLOT_FREE;
-		if (idgen_shared->infos[i].state == IDGEN_SLOT_ACTIVE)
-			kill_locked(i);
-	}
-	directory_changed();
-}
-
-/*
- * The cursors of a database, or of the namespace named unless that is empty, end
- * at the commit of a session.  This must not
- * fail: should the directory lock be held by a stopped process, they stay.
- * After a drop they are unreachable all the same, since no session can look the
- * namespace up any more, and run dry with their grants.
- */
-void
-idgen_pool_kill_at_commit(Oid database, const char *namespace_name,
-						  IdgenKill why)
-{
-	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE,
-						   DIRECTORY_WITHIN_US))
-		return;
-	kill_matching(database, NULL, namespace_name);
-	switch (why)
-	{
-		case IDGEN_KILL_CHANGED:
-			break;
-		case IDGEN_KILL_EXTENSION_DROPPED:
-			forget_dropped(database, false);
-			break;
-		case IDGEN_KILL_DATABASE_DROPPED:
-			forget_dropped(database, true);
-			break;
-	}
-	idgen_unlock_directory();
-	directory_changed();
+	if (!idgen_lock_within(&idgen_shared->ended_lock, LW_SHARED, ENDED_WITHIN_US))
+		ereport(ERROR,
+				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
+				 errmsg("could not look up until when dropped namespaces issued IDs"),
+				 errdetail("A process that changes what is remembered of them seems to be stopped."),
+				 errhint("Look for a stopped PostgreSQL process (state \"T\" in ps), and let it continue.")));
 }
 
 /*
@@ -549,7 +351,7 @@ idgen_pool_dropped_until(Oid database, const char *namespace_name,
 {
 	int64		until_ms = 0;
 
-	idgen_lock_directory(LW_SHARED);
+	lock_ended();
 	for (int i = 0; i < IDGEN_ENDED_MAX; i++)
 	{
 		const IdgenEnded *entry = &idgen_shared->ended[i];
@@ -559,7 +361,7 @@ idgen_pool_dropped_until(Oid database, const char *namespace_name,
 			 (entry->database == InvalidOid && entry->dropped_until_ms <= limit_ms)))
 			until_ms = Max(until_ms, entry->dropped_until_ms);
 	}
-	idgen_unlock_directory();
+	LWLockRelease(&idgen_shared->ended_lock);
 	return until_ms;
 }
 
@@ -572,10 +374,353 @@ idgen_pool_dropped_anywhere(int64 limit_ms)
 {
 	int64		until_ms = 0;
 
-	idgen_lock_directory(LW_SHARED);
+	lock_ended();
 	for (int i = 0; i < IDGEN_ENDED_MAX; i++)
 		if (idgen_shared->ended[i].dropped_until_ms <= limit_ms)
 			until_ms = Max(until_ms, idgen_shared->ended[i].dropped_until_ms);
-	idgen_unlock_directory();
+	LWLockRelease(&idgen_shared->ended_lock);
 	return until_ms;
+}
+
+/* --------------------------------------------------------------------
+ * Killing
+ * -------------------------------------------------------------------- */
+
+/*
+ * The Unix millisecond after the beginning of the last tick that a killed cursor
+ * issued from, or, if its lock cannot be had, was granted: no tick of the same
+ * format that begins at or after it was used.  Whoever is stopped inside the lock
+ * may still issue from what was granted, and nobody else issues anything.
+ * *patience_us is what is left of the time that a walk may take for locks.
+ */
+static int64
+issued_until_ms(const IdgenSlotInfo *info, IdgenSlot *slot, int64 *patience_us)
+{
+	int64		last_tick;
+
+	if (idgen_lock_within(&slot->lock, LW_SHARED, *patience_us))
+	{
+		last_tick = slot->cursor.last_tick;
+		LWLockRelease(&slot->lock);
+	}
+	else
+	{
+		*patience_us = 0;
+		last_tick = (int64) pg_atomic_read_u64(&slot->granted_end) - 1;
+	}
+	return info->epoch_ms + last_tick * info->tick_ms + 1;
+}
+
+/*
+ * End the cursor or reservation in a slot, if it is meant.  Only whoever made it
+ * KILLED makes it DEAD, so its slot is nobody else's until that is noted.
+ */
+static void
+kill_slot(int slot_index, const IdgenTarget *target, int64 *patience_us)
+{
+	for (;;)
+	{
+		IdgenSlotInfo info;
+		uint64		word = read_owner(slot_index, &info);
+		IdgenSlotPhase phase = phase_of(word);
+
+		if ((phase != IDGEN_SLOT_RESERVED && phase != IDGEN_SLOT_ACTIVE) ||
+			!is_meant(target, word, &info))
+			return;
+		if (phase == IDGEN_SLOT_RESERVED && swap_word(slot_index, word, IDGEN_SLOT_FREE))
+			return;
+		if (phase == IDGEN_SLOT_ACTIVE && swap_word(slot_index, word, IDGEN_SLOT_KILLED))
+		{
+			note_ended(&info, issued_until_ms(&info, idgen_slot(slot_index), patience_us));
+			pg_atomic_write_u64(&idgen_slot(slot_index)->tenure,
+								in_phase(tenure_of(word), IDGEN_SLOT_DEAD));
+			return;
+		}
+	}
+}
+
+/* End all cursors and reservations that are meant.  Cannot fail. */
+static void
+kill_all(const IdgenTarget *target)
+{
+	int64		patience_us = SLOT_WITHIN_US;
+
+	for (int i = 0; i < idgen_shared->slot_count; i++)
+		kill_slot(i, target, &patience_us);
+	directory_changed();
+}
+
+/* Kill one cursor, if it is still the one meant. */
+void
+idgen_pool_kill_slot(int slot_index, uint64 tenure)
+{
+	IdgenTarget target = {.namespace_name = "", .tenure = tenure};
+	int64		patience_us = SLOT_WITHIN_US;
+
+	kill_slot(slot_index, &target, &patience_us);
+	directory_changed();
+}
+
+/* Kill the cursor of an incarnation of this server. */
+void
+idgen_pool_kill_incarnation(Oid database, int64 incarnation)
+{
+	IdgenTarget target = {
+		.database = database, .namespace_name = "", .incarnation = incarnation
+	};
+
+	kill_all(&target);
+}
+
+/* A namespace is retired, fenced or taken over: its cursors end. */
+void
+idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid)
+{
+	IdgenTarget target = {
+		.database = database, .namespace_uuid = namespace_uuid, .namespace_name = ""
+	};
+
+	kill_all(&target);
+}
+
+/*
+ * A step back of the clock was accepted: no cursor of this server goes on, so
+ * that those after it begin with the new time.
+ */
+void
+idgen_pool_kill_everywhere(void)
+{
+	IdgenTarget target = {.namespace_name = ""};
+
+	kill_all(&target);
+}
+
+/*
+ * The cursors of a database, or of the namespace named unless that is empty, end
+ * at the commit of a session.
+ */
+void
+idgen_pool_kill_at_commit(Oid database, const char *namespace_name,
+						  IdgenKill why)
+{
+	IdgenTarget target = {.database = database, .namespace_name = namespace_name};
+
+	kill_all(&target);
+	switch (why)
+	{
+		case IDGEN_KILL_CHANGED:
+			break;
+		case IDGEN_KILL_EXTENSION_DROPPED:
+			note_dropped(database, false);
+			idgen_stats_forget(database);
+			break;
+		case IDGEN_KILL_DATABASE_DROPPED:
+			note_dropped(database, true);
+			idgen_stats_forget(database);
+			break;
+	}
+}
+
+/* --------------------------------------------------------------------
+ * Making room
+ * -------------------------------------------------------------------- */
+
+/*
+ * Was a cursor left behind by a worker that was terminated, in a database that
+ * nobody uses any more?  A worker that lives would have granted it more, or
+ * ended it.
+ */
+static bool
+is_orphan(int slot_index, int64 now_ms, uint64 *tenure)
+{
+	IdgenSlotInfo info;
+	uint64		word = read_owner(slot_index, &info);
+	int64		granted_until_ms;
+
+	if (phase_of(word) != IDGEN_SLOT_ACTIVE)
+		return false;
+	*tenure = tenure_of(word);
+	granted_until_ms = info.epoch_ms + info.tick_ms *
+		(int64) pg_atomic_read_u64(&idgen_slot(slot_index)->granted_end);
+	return now_ms - granted_until_ms > (int64) idgen_idle_timeout_ms + ORPHAN_MS;
+}
+
+/*
+ * Make a DEAD slot FREE, unless somebody is inside its lock, and count what its
+ * cursor issued.  Only here a word changes that is DEAD, under the slot's lock.
+ */
+static void
+bury(int slot_index)
+{
+	IdgenSlot  *slot = idgen_slot(slot_index);
+	IdgenSlotInfo info;
+	uint64		word;
+
+	if (phase_of(read_word(slot_index)) != IDGEN_SLOT_DEAD ||
+		!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
+		return;
+	word = read_owner(slot_index, &info);
+	if (phase_of(word) == IDGEN_SLOT_DEAD)
+	{
+		if (info.stats >= 0)
+			idgen_stats_add(&idgen_shared->stats[info.stats], IDGEN_COUNTER_IDS_ENDED,
+							slot->issued_count);
+		(void) swap_word(slot_index, word, IDGEN_SLOT_FREE);
+	}
+	LWLockRelease(&slot->lock);
+}
+
+/* Free the slots of the dead and of orphans. */
+static void
+clear_away(void)
+{
+	int64		now_ms = idgen_clock_wall_ms();
+	uint64		tenure;
+
+	for (int i = 0; i < idgen_shared->slot_count; i++)
+	{
+		if (is_orphan(i, now_ms, &tenure))
+			idgen_pool_kill_slot(i, tenure);
+		bury(i);
+	}
+}
+
+/* --------------------------------------------------------------------
+ * From reservation to grant
+ * -------------------------------------------------------------------- */
+
+/* Claim a slot under a tenure; false if it is not free. */
+static bool
+claim(int slot_index, uint64 tenure)
+{
+	uint64		word = read_word(slot_index);
+
+	return phase_of(word) == IDGEN_SLOT_FREE &&
+		pg_atomic_compare_exchange_u64(&idgen_slot(slot_index)->tenure, &word,
+									   in_phase(tenure, IDGEN_SLOT_CLAIMED));
+}
+
+/*
+ * Reserve a slot for a cursor about to be activated; -1 if the pool is full.
+ * *tenure tells this reservation from every other, and becomes the cursor's.
+ * Only by the authority worker of the database, inside the transaction that
+ * activates the cursor.
+ */
+int
+idgen_pool_reserve(const IdgenSlotInfo *owner, uint64 *tenure)
+{
+	clear_away();
+	*tenure = pg_atomic_add_fetch_u64(&idgen_shared->last_tenure, IDGEN_TENURE_STEP);
+	for (int i = 0; i < idgen_shared->slot_count; i++)
+	{
+		if (!claim(i, *tenure))
+			continue;
+		idgen_shared->infos[i] = *owner;
+		pg_write_barrier();
+		pg_atomic_write_u64(&idgen_slot(i)->tenure,
+							in_phase(*tenure, IDGEN_SLOT_RESERVED));
+		return i;
+	}
+	return -1;
+}
+
+/* Is there still a cursor, or a reservation for one, that a grant is meant for? */
+bool
+idgen_pool_awaits(int slot_index, uint64 tenure)
+{
+	uint64		word = read_word(slot_index);
+
+	return word == in_phase(tenure, IDGEN_SLOT_RESERVED) ||
+		word == in_phase(tenure, IDGEN_SLOT_ACTIVE);
+}
+
+/* Give back one reserved slot. */
+void
+idgen_pool_unreserve(int slot_index, uint64 tenure)
+{
+	(void) swap_word(slot_index, in_phase(tenure, IDGEN_SLOT_RESERVED), IDGEN_SLOT_FREE);
+}
+
+/* What is reserved from now on has a greater tenure. */
+uint64
+idgen_pool_last_tenure(void)
+{
+	return pg_atomic_read_u64(&idgen_shared->last_tenure);
+}
+
+/*
+ * Give back what a worker of this database reserved and did not activate, of the
+ * tenures after the one given.
+ */
+void
+idgen_pool_release_reserved(Oid database, uint64 after)
+{
+	IdgenTarget target = {.database = database, .namespace_name = "", .after = after};
+
+	for (int i = 0; i < idgen_shared->slot_count; i++)
+	{
+		IdgenSlotInfo info;
+		uint64		word = read_owner(i, &info);
+
+		if (phase_of(word) == IDGEN_SLOT_RESERVED && is_meant(&target, word, &info))
+			(void) swap_word(i, word, IDGEN_SLOT_FREE);
+	}
+}
+
+/*
+ * Bring a reserved slot to life with its first grant, which is durable.  If
+ * that reservation is over (the namespace was dropped or changed meanwhile)
+ * nothing happens, and the grant is a gap.
+ */
+void
+idgen_pool_activate(int slot_index, uint64 tenure, const IdgenGrant *grant)
+{
+	uint64		reserved = in_phase(tenure, IDGEN_SLOT_RESERVED);
+	IdgenSlot  *slot = idgen_slot(slot_index);
+
+	if (!idgen_lock_within(&slot->lock, LW_EXCLUSIVE, SLOT_WITHIN_US))
+	{
+		idgen_pool_unreserve(slot_index, tenure);
+		return;
+	}
+	if (read_word(slot_index) == reserved)
+	{
+		idgen_cursor_init(&slot->cursor, idgen_shared->infos[slot_index].worker);
+		(void) idgen_cursor_install(&slot->cursor, grant, 0);
+		slot->issued_count = 0;
+		pg_atomic_write_u64(&slot->granted_end, (uint64) grant->end);
+
+		/* a full barrier: whoever finds it active finds this as well */
+		(void) swap_word(slot_index, reserved, IDGEN_SLOT_ACTIVE);
+	}
+	LWLockRelease(&slot->lock);
+	directory_changed();
+}
+
+/*
+ * Give a durable grant to the cursor it was meant for and to no other (S5).
+ * False if that cursor is gone, or its lock could not be had in time: then the
+ * grant is a gap.
+ */
+bool
+idgen_pool_publish(int slot_index, uint64 tenure, const IdgenGrant *grant,
+				   int64 now)
+{
+	IdgenSlot  *slot = idgen_slot(slot_index);
+	bool		installed = false;
+
+	if (!idgen_lock_within(&slot->lock, LW_EXCLUSIVE, SLOT_WITHIN_US))
+		return false;
+	if (pg_atomic_read_u64(&slot->tenure) == tenure)
+	{
+		IdgenInstallCode code;
+
+		pg_atomic_write_u64(&slot->granted_end,
+							Max(pg_atomic_read_u64(&slot->granted_end),
+								(uint64) grant->end));
+		code = idgen_cursor_install(&slot->cursor, grant, now);
+		installed = code == IDGEN_INSTALL_ADDED || code == IDGEN_INSTALL_MERGED;
+	}
+	LWLockRelease(&slot->lock);
+	return installed;
 }

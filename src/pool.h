@@ -51,12 +51,9 @@ extern int	idgen_pool_list(Oid database, const pg_uuid_t *namespace_uuid,
 							IdgenCursorRef *refs, int refs_max);
 extern int	idgen_pool_survey(Oid database, IdgenCursorSurvey *surveys,
 							  int surveys_max);
-extern int	idgen_pool_reserve(Oid database, const pg_uuid_t *namespace_uuid,
-							   const char *namespace_name, uint64 *tenure);
-extern void idgen_pool_activate(int slot, uint64 tenure,
-								const pg_uuid_t *namespace_uuid,
-								const IdgenLayout *layout, int32 worker,
-								int64 incarnation, const IdgenGrant *grant);
+extern bool idgen_pool_read(int slot, IdgenSlotInfo *info, IdgenSlotPhase *phase);
+extern int	idgen_pool_reserve(const IdgenSlotInfo *owner, uint64 *tenure);
+extern void idgen_pool_activate(int slot, uint64 tenure, const IdgenGrant *grant);
 extern bool idgen_pool_publish(int slot, uint64 tenure,
 							   const IdgenGrant *grant, int64 now);
 extern bool idgen_pool_awaits(int slot, uint64 tenure);

@@ -74,9 +74,7 @@ publish_grant(const pg_uuid_t *uuid, const IdgenLayout *layout,
 {
 	note_length(uuid, layout, grant);
 	if (grant->first)
-		idgen_pool_activate(grant->slot, grant->tenure, uuid, layout,
-							grant->worker, grant->incarnation,
-							&grant->course.grant);
+		idgen_pool_activate(grant->slot, grant->tenure, &grant->course.grant);
 	else
 		(void) idgen_pool_publish(grant->slot, grant->tenure,
 								  &grant->course.grant, grant->course.decided_at);

@@ -580,6 +580,24 @@ eligible_tick(const IdgenJob *job)
 									 idgen_marks_highest(job->marks));
 }
 
+/* Whose a slot will be: a fresh incarnation of a worker. */
+static void
+describe_cursor(IdgenJob *job, int32 worker, IdgenSlotInfo *owner)
+{
+	const IdgenLayout *layout = &job->ns->row.layout;
+	IdgenStats *stats = job_stats(job);
+
+	memset(owner, 0, sizeof(*owner));
+	owner->database = MyDatabaseId;
+	owner->namespace_uuid = job->uuid;
+	strlcpy(owner->namespace_name, job->name, NAMEDATALEN);
+	owner->worker = worker;
+	owner->incarnation = idgen_identity_make_number();
+	owner->epoch_ms = layout->epoch_ms;
+	owner->tick_ms = layout->tick_ms;
+	owner->stats = stats == NULL ? -1 : (int) (stats - idgen_shared->stats);
+}
+
 /* Open a cursor: a fresh incarnation with its first grant. */
 static void
 open_cursor(IdgenRound *round, IdgenJob *job, bool first)
@@ -589,6 +607,7 @@ open_cursor(IdgenRound *round, IdgenJob *job, bool first)
 	int64		retry_at;
 	int32		worker;
 	IdgenItem  *item;
+	IdgenSlotInfo owner;
 	int			slot;
 	uint64		tenure;
 
@@ -615,7 +634,8 @@ open_cursor(IdgenRound *round, IdgenJob *job, bool first)
 		case IDGEN_GRANT_BAD_REQUEST:
 			elog(ERROR, "idgen could not decide a grant");
 	}
-	slot = idgen_pool_reserve(MyDatabaseId, &job->uuid, job->name, &tenure);
+	describe_cursor(job, worker, &owner);
+	slot = idgen_pool_reserve(&owner, &tenure);
 	if (slot < 0)
 	{
 		if (first)
@@ -630,7 +650,7 @@ open_cursor(IdgenRound *round, IdgenJob *job, bool first)
 	item->tenure = tenure;
 	item->course = course_of(job, &grant, NULL);
 	item->row.fresh = true;
-	item->row.incarnation = idgen_identity_make_number();
+	item->row.incarnation = owner.incarnation;
 }
 
 /*

@@ -5,15 +5,16 @@
  * Locks, outermost first:
  *
  *	1. relation, row and transaction locks of PostgreSQL
- *	2. directory_lock		who owns which slot, requests, databases
+ *	2. directory_lock		requests, databases, statistics, the clock
  *	3. a slot's lock		one cursor; never two slots at once
+ *	4. ended_lock			what ended cursors issued
  *
  * and apart from these clock_file_lock, which is tried for with none of them
  * held, and under which the directory lock is taken for a moment.
  *
  * While a slot's lock is held nothing is raised, allocated, waited for or
  * written, and no other lock is taken.  While the directory lock is held
- * nothing is raised or written; a slot's lock is tried for a moment at most.
+ * nothing is raised or written.  Who owns which slot needs no lock: pool.c.
  *
  * A process can be stopped (SIGSTOP) anywhere, also while it holds a lock.  No
  * other may wait for it beyond its own bound (S10), and LWLockAcquire cannot
@@ -151,12 +152,14 @@ shmem_startup(void)
 		tranche = idgen_new_tranche("idgen");
 		LWLockInitialize(&idgen_shared->directory_lock, tranche);
 		LWLockInitialize(&idgen_shared->clock_file_lock, tranche);
+		LWLockInitialize(&idgen_shared->ended_lock, tranche);
 		for (int i = 0; i < idgen_shared->slot_count; i++)
 		{
 			IdgenSlot  *slot = idgen_slot(i);
 
 			LWLockInitialize(&slot->lock, tranche);
-			pg_atomic_init_u64(&slot->tenure, 0);
+			pg_atomic_init_u64(&slot->tenure, IDGEN_SLOT_FREE);
+			pg_atomic_init_u64(&slot->granted_end, 0);
 		}
 		for (int i = 0; i < idgen_shared->stats_count; i++)
 			for (int j = 0; j < IDGEN_COUNTER_COUNT; j++)

@@ -17,22 +17,49 @@
 #include "failure.h"
 
 /*
+ * A slot belongs to one activation after another.  Each has a tenure, a number
+ * that no other activation of any slot has had since shared memory was
+ * initialised; it stands for the slot, database, namespace and incarnation at
+ * once.  Tenure and phase are one atomic word, and no value of it ever comes
+ * back:
+ *
+ *	FREE(t) -> CLAIMED(u) -> RESERVED(u) -> ACTIVE(u) -> KILLED(u) -> DEAD(u) -> FREE(u)
+ *							 RESERVED(u) -----------------------------------> FREE(u)
+ *
+ * Tenures are multiples of IDGEN_TENURE_STEP, and ACTIVE is 0: the word of a
+ * cursor that may issue is its tenure, and the path of an issue compares one
+ * word with one word.
+ */
+typedef enum IdgenSlotPhase
+{
+	IDGEN_SLOT_ACTIVE,
+	IDGEN_SLOT_CLAIMED,			/* a worker is writing whose it is */
+	IDGEN_SLOT_RESERVED,		/* that worker is committing its activation */
+	IDGEN_SLOT_KILLED,			/* issues no more; its killer notes until when it did */
+	IDGEN_SLOT_DEAD,			/* free once nobody is inside its lock */
+	IDGEN_SLOT_FREE
+} IdgenSlotPhase;
+
+#define IDGEN_TENURE_STEP	UINT64CONST(8)
+
+/*
  * A cursor as issuing backends see it: one lock, and behind it everything an
  * issue touches.  Aligned to 128 bytes, so that two cursors never share a
  * cache line (nor the pair of lines some processors fetch together).
  *
- * "tenure" is a number no other activation of any slot has had since shared
- * memory was initialised; it stands for the slot, database, namespace and
- * incarnation at once, and is what S5 compares under the lock.  0 means that
- * nobody may issue here.  It is set under the slot's lock; clearing it (a
- * kill) needs no lock, so that a stopped process cannot delay a DROP.
+ * The word is what S5 compares under the lock.  It becomes ACTIVE under the
+ * lock; every other change is a compare-and-swap without it, so that a stopped
+ * process cannot delay a DROP.  Who may change what: pool.c.
  */
 typedef struct IdgenSlot
 {
 	LWLock		lock;
-	pg_atomic_uint64 tenure;
+	pg_atomic_uint64 tenure;	/* with the phase */
 	uint64		issued_count;	/* lock */
 	IdgenCursor cursor;			/* lock */
+	pg_atomic_uint64 granted_end;	/* no tick from here on was granted to this
+									 * tenure; raised, under the lock, before the
+									 * grant is installed */
 } IdgenSlot;
 
 #define IDGEN_SLOT_ALIGN 128
@@ -44,27 +71,21 @@ typedef union IdgenSlotPadded
 					IDGEN_SLOT_ALIGN * IDGEN_SLOT_ALIGN];
 } IdgenSlotPadded;
 
-typedef enum IdgenSlotState
-{
-	IDGEN_SLOT_FREE,
-	IDGEN_SLOT_RESERVED,		/* the worker of "database" is committing its
-								 * activation */
-	IDGEN_SLOT_ACTIVE,
-	IDGEN_SLOT_DEAD				/* killed; free once its lock is free */
-} IdgenSlotState;
-
-/* The directory: whose slot is it?  All fields: directory lock. */
+/*
+ * Whose slot is it?  Written by the worker that has CLAIMED it, constant from
+ * then on until it is FREE.  Read without a lock: what was read is true of the
+ * word that was there before and after.
+ */
 typedef struct IdgenSlotInfo
 {
-	IdgenSlotState state;
 	Oid			database;
 	pg_uuid_t	namespace_uuid;
 	char		namespace_name[NAMEDATALEN];
 	int32		worker;
 	int64		incarnation;
-	uint64		tenure;
 	int64		epoch_ms;		/* to say in Unix time what it issued */
 	int64		tick_ms;
+	int			stats;			/* index of its statistics; -1 = none */
 } IdgenSlotInfo;
 
 typedef enum IdgenRequestKind
@@ -267,7 +288,9 @@ typedef struct IdgenShared
 	pg_atomic_uint64 last_tenure;
 	pg_atomic_uint64 directory_version; /* moves when a cursor comes or goes */
 
-	/* What ended where.  Directory lock. */
+	/* What ended where.  Its lock is held for a look at all entries at most, and
+	 * never together with another one. */
+	LWLock		ended_lock;
 	IdgenEnded	ended[IDGEN_ENDED_MAX];
 
 	uint64		last_ticket;	/* directory lock */

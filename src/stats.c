@@ -25,23 +25,45 @@
  * Counting
  * -------------------------------------------------------------------- */
 
-/* Is this slot a cursor of that namespace?  Caller holds the lock. */
-static bool
-slot_of(const IdgenSlotInfo *info, const IdgenStats *stats)
+/*
+ * Which statistics belong to a cursor, or to a reservation for one?  By index;
+ * the result is palloc'd.
+ */
+static bool *
+find_used(void)
 {
-	return (info->state == IDGEN_SLOT_ACTIVE || info->state == IDGEN_SLOT_DEAD) &&
-		info->database == stats->database &&
-		strcmp(info->namespace_name, stats->namespace_name) == 0;
+	bool	   *used = palloc0(idgen_shared->stats_count * sizeof(bool));
+
+	for (int i = 0; i < idgen_shared->slot_count; i++)
+	{
+		IdgenSlotInfo info;
+		IdgenSlotPhase phase;
+
+		if (idgen_pool_read(i, &info, &phase) && info.stats >= 0)
+			used[info.stats] = true;
+	}
+	return used;
 }
 
-/* Does any cursor belong to these statistics?  Caller holds the lock. */
-static bool
-in_use(const IdgenStats *stats)
+/*
+ * IDs issued by the cursors that live, or are dead and not counted yet, by
+ * statistics.  The result is palloc'd.
+ */
+static uint64 *
+living_ids(void)
 {
+	uint64	   *ids = palloc0(idgen_shared->stats_count * sizeof(uint64));
+
 	for (int i = 0; i < idgen_shared->slot_count; i++)
-		if (slot_of(&idgen_shared->infos[i], stats))
-			return true;
-	return false;
+	{
+		IdgenSlotInfo info;
+		IdgenSlotPhase phase;
+
+		if (idgen_pool_read(i, &info, &phase) && info.stats >= 0 &&
+			phase != IDGEN_SLOT_RESERVED)
+			ids[info.stats] += idgen_slot(i)->issued_count;
+	}
+	return ids;
 }
 
 /* Begin to count from zero.  Caller holds the lock exclusively. */
@@ -68,13 +90,13 @@ find_stats(Oid database, const char *namespace_name)
 
 /* One not in use, to be given to another namespace, or NULL. */
 static IdgenStats *
-find_unused(void)
+find_unused(const bool *used)
 {
 	for (int i = 0; i < idgen_shared->stats_count; i++)
 		if (!OidIsValid(idgen_shared->stats[i].database))
 			return &idgen_shared->stats[i];
 	for (int i = 0; i < idgen_shared->stats_count; i++)
-		if (!in_use(&idgen_shared->stats[i]))
+		if (!used[i])
 			return &idgen_shared->stats[i];
 	return NULL;
 }
@@ -87,11 +109,12 @@ IdgenStats *
 idgen_stats_get(Oid database, const char *namespace_name)
 {
 	IdgenStats *stats;
+	bool	   *used = find_used();
 
 	idgen_lock_directory(LW_EXCLUSIVE);
 	stats = find_stats(database, namespace_name);
 	if (stats == NULL)
-		stats = find_unused();
+		stats = find_unused(used);
 	if (stats != NULL && (stats->database != database ||
 						  strcmp(stats->namespace_name, namespace_name) != 0))
 	{
@@ -103,7 +126,24 @@ idgen_stats_get(Oid database, const char *namespace_name)
 		reset_locked(stats);
 	}
 	idgen_unlock_directory();
+	pfree(used);
 	return stats;
+}
+
+/*
+ * A database, or the extension in it, was dropped: its statistics are those of
+ * nothing.  At commit, so without failing or waiting: should the lock be held,
+ * they stay until their place is wanted.
+ */
+void
+idgen_stats_forget(Oid database)
+{
+	if (!LWLockConditionalAcquire(&idgen_shared->directory_lock, LW_EXCLUSIVE))
+		return;
+	for (int i = 0; i < idgen_shared->stats_count; i++)
+		if (idgen_shared->stats[i].database == database)
+			idgen_shared->stats[i].database = InvalidOid;
+	idgen_unlock_directory();
 }
 
 /* Does the authority refuse to grant, as a copy?  stats may be NULL. */
@@ -186,21 +226,6 @@ optional_time(int64 unix_ms, bool *isnull)
 	return TimestampTzGetDatum(timestamp_of_ms(unix_ms));
 }
 
-/*
- * IDs issued by the cursors of a namespace that live, or are dead and not
- * counted yet.  Caller holds the lock.
- */
-static uint64
-living_ids(const IdgenStats *stats)
-{
-	uint64		count = 0;
-
-	for (int i = 0; i < idgen_shared->slot_count; i++)
-		if (slot_of(&idgen_shared->infos[i], stats))
-			count += idgen_slot(i)->issued_count;
-	return count;
-}
-
 #define NAMESPACE_COUNTER_COLUMNS (1 + 1 + IDGEN_COUNTER_COUNT - 1 + 5)
 
 /*
@@ -215,18 +240,20 @@ idgen_stat_counters(PG_FUNCTION_ARGS)
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	IdgenStats *copies;
 	uint64	   *ids;
+	uint64	   *living;
 	int			count = 0;
 
 	idgen_require_preloaded();
 	InitMaterializedSRF(fcinfo, 0);
 	copies = palloc(idgen_shared->stats_count * sizeof(IdgenStats));
+	living = living_ids();
 	ids = palloc(idgen_shared->stats_count * sizeof(uint64));
 	idgen_lock_directory(LW_SHARED);
 	for (int i = 0; i < idgen_shared->stats_count; i++)
 		if (idgen_shared->stats[i].database == MyDatabaseId)
 		{
 			copies[count] = idgen_shared->stats[i];
-			ids[count++] = living_ids(&idgen_shared->stats[i]);
+			ids[count++] = living[i];
 		}
 	idgen_unlock_directory();
 
@@ -274,30 +301,23 @@ idgen_stat_cursors(PG_FUNCTION_ARGS)
 	infos = palloc(idgen_shared->slot_count * sizeof(IdgenSlotInfo));
 	cursors = palloc(idgen_shared->slot_count * sizeof(IdgenCursor));
 	issued = palloc(idgen_shared->slot_count * sizeof(uint64));
-	idgen_lock_directory(LW_SHARED);
 	for (int i = 0; i < idgen_shared->slot_count; i++)
 	{
 		IdgenSlot  *slot = idgen_slot(i);
+		IdgenSlotPhase phase;
+		bool		locked;
 
-		if (idgen_shared->infos[i].state != IDGEN_SLOT_ACTIVE)
+		if (!idgen_pool_read(i, &infos[count], &phase) || phase != IDGEN_SLOT_ACTIVE)
 			continue;
-		infos[count] = idgen_shared->infos[i];
 
 		/* a busy cursor is read all the same: this is for watching */
-		if (idgen_lock_within(&slot->lock, LW_SHARED, 100))
-		{
-			cursors[count] = slot->cursor;
-			issued[count] = slot->issued_count;
+		locked = idgen_lock_within(&slot->lock, LW_SHARED, 100);
+		cursors[count] = slot->cursor;
+		issued[count] = slot->issued_count;
+		if (locked)
 			LWLockRelease(&slot->lock);
-		}
-		else
-		{
-			cursors[count] = slot->cursor;
-			issued[count] = slot->issued_count;
-		}
 		count++;
 	}
-	idgen_unlock_directory();
 
 	for (int i = 0; i < count; i++)
 	{
@@ -358,15 +378,20 @@ idgen_stat_worker(PG_FUNCTION_ARGS)
 	idgen_require_preloaded();
 	InitMaterializedSRF(fcinfo, 0);
 	memset(&copy, 0, sizeof(copy));
+	for (int i = 0; i < idgen_shared->slot_count; i++)
+	{
+		IdgenSlotInfo info;
+		IdgenSlotPhase phase;
+
+		if (idgen_pool_read(i, &info, &phase) &&
+			(phase == IDGEN_SLOT_RESERVED || phase == IDGEN_SLOT_ACTIVE))
+			cursors_in_use++;
+	}
 	idgen_lock_directory(LW_SHARED);
 	judged = idgen_shared->clock;
 	for (int i = 0; i < idgen_shared->database_count; i++)
 		if (idgen_shared->databases[i].database == MyDatabaseId)
 			copy = idgen_shared->databases[i];
-	for (int i = 0; i < idgen_shared->slot_count; i++)
-		if (idgen_shared->infos[i].state == IDGEN_SLOT_RESERVED ||
-			idgen_shared->infos[i].state == IDGEN_SLOT_ACTIVE)
-			cursors_in_use++;
 	for (int i = 0; i < idgen_shared->request_count; i++)
 		if (idgen_shared->requests[i].state == IDGEN_REQUEST_PENDING &&
 			idgen_shared->requests[i].database == MyDatabaseId)
@@ -403,7 +428,10 @@ PG_FUNCTION_INFO_V1(idgen_stat_reset);
 Datum
 idgen_stat_reset(PG_FUNCTION_ARGS)
 {
+	uint64	   *ids;
+
 	idgen_require_preloaded();
+	ids = living_ids();
 	idgen_lock_directory(LW_EXCLUSIVE);
 	for (int i = 0; i < idgen_shared->stats_count; i++)
 	{
@@ -415,7 +443,7 @@ idgen_stat_reset(PG_FUNCTION_ARGS)
 
 		/* the count of living cursors is theirs; take it off here, modulo 2^64 */
 		pg_atomic_write_u64(&stats->counters[IDGEN_COUNTER_IDS_ENDED],
-							-living_ids(stats));
+							-ids[i]);
 	}
 	idgen_unlock_directory();
 	PG_RETURN_VOID();

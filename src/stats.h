@@ -14,6 +14,7 @@
 #include "shmem.h"
 
 extern IdgenStats *idgen_stats_get(Oid database, const char *namespace_name);
+extern void idgen_stats_forget(Oid database);
 extern void idgen_stats_set_copied(IdgenStats *stats, bool copied);
 extern void idgen_stats_set_unconfirmed(IdgenStats *stats, int count);
 extern void idgen_stats_begin_worker(void);

@@ -330,9 +330,9 @@ idgen_step_judge(IdgenClockView *view)
 	after = clock->record;
 	if (worth_saving(&before, &after, &finding))
 		clock->version++;
+	idgen_unlock_directory();
 	if (finding.accepted_back)
 		idgen_pool_kill_everywhere();
-	idgen_unlock_directory();
 
 	view->wall_ms = reading.wall_us / 1000;
 	view->latest_ms = view->verdict == IDGEN_CLOCK_BEHIND ?
@@ -357,9 +357,9 @@ idgen_step_accept(void)
 	idgen_step_confirm(&clock->record, &reading, &finding);
 	clock->version++;
 	after = clock->record;
+	idgen_unlock_directory();
 	if (finding.accepted_back)
 		idgen_pool_kill_everywhere();
-	idgen_unlock_directory();
 	log_verdict(&after);
 	idgen_step_save();
 }
