@@ -7,10 +7,11 @@
  *	1. relation, row and transaction locks of PostgreSQL
  *	2. directory_lock		requests, databases, statistics, the clock
  *	3. a slot's lock		one cursor; never two slots at once
- *	4. ended_lock			what ended cursors issued
+ *	4. ended.lock			until when what may be gone issued
  *
  * and apart from these clock_file_lock, which is tried for with none of them
- * held, and under which the directory lock is taken for a moment.
+ * held, and under which the directory lock is taken for a moment; and
+ * ended.file_lock, the same with ended.lock.
  *
  * While a slot's lock is held nothing is raised, allocated, waited for or
  * written, and no other lock is taken.  While the directory lock is held
@@ -152,7 +153,7 @@ shmem_startup(void)
 		tranche = idgen_new_tranche("idgen");
 		LWLockInitialize(&idgen_shared->directory_lock, tranche);
 		LWLockInitialize(&idgen_shared->clock_file_lock, tranche);
-		LWLockInitialize(&idgen_shared->ended_lock, tranche);
+		idgen_ended_init(tranche);
 		for (int i = 0; i < idgen_shared->slot_count; i++)
 		{
 			IdgenSlot  *slot = idgen_slot(i);
@@ -167,6 +168,10 @@ shmem_startup(void)
 	}
 	idgen_register_tranche(idgen_shared->directory_lock.tranche, "idgen");
 	LWLockRelease(AddinShmemInitLock);
+
+	/* nobody else is there yet */
+	if (!found)
+		idgen_ended_load();
 }
 
 /* Called once, while the postmaster preloads the library. */

@@ -784,6 +784,12 @@ enum
 	FLOOR_NAMESPACE = 1, FLOOR_FLOOR, FLOOR_EXTERNAL_END
 };
 
+/* Of idgen_worker. */
+enum
+{
+	WORKER_NAMESPACE = 1, WORKER_WORKER, WORKER_HIGH_WATER
+};
+
 /* A look at all rows of a table, whatever is attached to it. */
 typedef struct IdgenLook
 {
@@ -875,62 +881,126 @@ look_text(const IdgenLook *look, int attribute, char *value)
 	strlcpy(value, datum == 0 ? "" : TextDatumGetCString(datum), NAMEDATALEN);
 }
 
-/* Find the clock of a namespace, its epoch and tick; false if it has no row. */
-static bool
-look_up_clock(Oid schema, const char *name, IdgenLayout *layout)
+/* The Unix ms at which a tick begins; 0 for none, and never past all time. */
+static int64
+tick_ms(const IdgenLayout *layout, int64 tick)
+{
+	int64		ms;
+
+	if (tick <= 0)
+		return 0;
+	return idgen_layout_unix_ms(layout, tick, &ms) ? Min(ms, IDGEN_UNIX_MS_MAX) :
+		IDGEN_UNIX_MS_MAX;
+}
+
+/* The namespaces that are dropped, and the clocks they count by. */
+typedef struct IdgenDropped
+{
+	int			count;
+	IdgenEndedMarks *marks;
+	IdgenLayout *layouts;
+	int			last;			/* found last: rows of one namespace lie together */
+} IdgenDropped;
+
+static void
+list_namespaces(IdgenDropped *dropped, Oid schema)
 {
 	IdgenLook	look;
-	bool		known = false;
+	int			room = 0;
 
 	look_begin(&look, IDGEN_TABLE_NAMESPACE, schema);
-	while (!known && look_next(&look))
+	while (look_next(&look))
 	{
-		char		found_name[NAMEDATALEN];
+		IdgenEndedMarks *marks;
+		IdgenLayout *layout;
 
-		look_text(&look, IDGEN_NAMESPACE_NAME, found_name);
-		if (strcmp(found_name, name) != 0)
-			continue;
+		if (dropped->count == room)
+		{
+			room = Max(16, room * 2);
+			dropped->marks = repalloc(dropped->marks, room * sizeof(IdgenEndedMarks));
+			dropped->layouts = repalloc(dropped->layouts, room * sizeof(IdgenLayout));
+		}
+		marks = &dropped->marks[dropped->count];
+		layout = &dropped->layouts[dropped->count];
+		memset(marks, 0, sizeof(*marks));
+		memset(layout, 0, sizeof(*layout));
+		look_text(&look, IDGEN_NAMESPACE_NAME, marks->namespace_name);
 		layout->epoch_ms = DatumGetInt64(look_column(&look, IDGEN_NAMESPACE_EPOCH_MS));
 		layout->tick_ms = DatumGetInt64(look_column(&look, IDGEN_NAMESPACE_TICK_MS));
-		known = layout->tick_ms > 0;
+		if (layout->tick_ms > 0 && marks->namespace_name[0] != '\0')
+			dropped->count++;
 	}
 	look_end(&look);
-	return known;
+}
+
+/* The namespace of a row that was found, in its first column; -1 if unknown. */
+static int
+dropped_namespace(IdgenDropped *dropped, const IdgenLook *look)
+{
+	char		name[NAMEDATALEN];
+
+	look_text(look, 1, name);
+	for (int i = 0; i < dropped->count; i++)
+	{
+		int			at = (dropped->last + i) % dropped->count;
+
+		if (strcmp(dropped->marks[at].namespace_name, name) == 0)
+			return dropped->last = at;
+	}
+	return -1;
 }
 
 /*
- * The Unix ms before which every grant of an external generator ends, of any
- * namespace of this database; 0 if there was none, as far as the tables can be
- * read.  For who drops them: they are locked already.
+ * What the namespaces of this database that are being dropped granted, as far as
+ * the tables can be read; *external_ms is the Unix ms before which every grant of
+ * an external generator ends, 0 if there was none.  For whoever drops the tables:
+ * they are locked already.  palloc'd.
  */
-int64
-idgen_tables_external_until(void)
+IdgenEndedMarks *
+idgen_tables_dropped(int *count, int64 *external_ms)
 {
 	Oid			schema = extension_schema();
+	IdgenDropped dropped = {0, palloc(sizeof(IdgenEndedMarks)), palloc(sizeof(IdgenLayout)), 0};
 	IdgenLook	look;
-	int64		until_ms = 0;
 
+	*external_ms = 0;
+	*count = 0;
 	if (!OidIsValid(schema))
-		return 0;
+		return dropped.marks;
+	list_namespaces(&dropped, schema);
+
 	look_begin(&look, IDGEN_TABLE_FLOOR, schema);
 	while (look_next(&look))
 	{
-		int64		end = DatumGetInt64(look_column(&look, FLOOR_EXTERNAL_END));
-		char		name[NAMEDATALEN];
-		IdgenLayout layout = {0};
+		int			at = dropped_namespace(&dropped, &look);
 		int64		end_ms;
 
-		if (end <= 0)
+		if (at < 0)
 			continue;
-		look_text(&look, FLOOR_NAMESPACE, name);
-		if (!look_up_clock(schema, name, &layout))
-			continue;
-		if (!idgen_layout_unix_ms(&layout, end, &end_ms))
-			end_ms = IDGEN_UNIX_MS_MAX;
-		until_ms = Max(until_ms, Min(end_ms, IDGEN_UNIX_MS_MAX));
+		end_ms = tick_ms(&dropped.layouts[at],
+						 DatumGetInt64(look_column(&look, FLOOR_EXTERNAL_END)));
+		*external_ms = Max(*external_ms, end_ms);
+		end_ms = Max(end_ms, tick_ms(&dropped.layouts[at],
+									 DatumGetInt64(look_column(&look, FLOOR_FLOOR))));
+		dropped.marks[at].told_ms = Max(dropped.marks[at].told_ms, end_ms);
+		dropped.marks[at].granted_ms = Max(dropped.marks[at].granted_ms, end_ms);
 	}
 	look_end(&look);
-	return until_ms;
+
+	look_begin(&look, IDGEN_TABLE_WORKER, schema);
+	while (look_next(&look))
+	{
+		int			at = dropped_namespace(&dropped, &look);
+
+		if (at >= 0)
+			dropped.marks[at].granted_ms =
+				Max(dropped.marks[at].granted_ms,
+					tick_ms(&dropped.layouts[at],
+							DatumGetInt64(look_column(&look, WORKER_HIGH_WATER))));
+	}
+	look_end(&look);
+	*count = dropped.count;
+	return dropped.marks;
 }
 
 /* --------------------------------------------------------------------

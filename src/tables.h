@@ -13,6 +13,7 @@
 
 #include "core/grant.h"
 #include "core/layout.h"
+#include "ended.h"
 #include "failure.h"
 
 typedef enum IdgenTable
@@ -84,7 +85,7 @@ extern uint64 idgen_tables_version;
 extern bool idgen_tables_find(void);
 extern Oid	idgen_tables_relid(IdgenTable table);
 extern bool idgen_tables_ours(Oid relid);
-extern int64 idgen_tables_external_until(void);
+extern IdgenEndedMarks *idgen_tables_dropped(int *count, int64 *external_ms);
 extern void idgen_tables_wait_until(int64 until_us);
 extern void idgen_tables_watch(void (*changed) (void));
 extern bool idgen_tables_intact(IdgenTable table, Relation relation, char *why,
