@@ -40,9 +40,10 @@ CREATE TABLE @extschema@.idgen_namespace (
 );
 
 CREATE TABLE @extschema@.idgen_floor (
-    namespace text COLLATE pg_catalog."C" PRIMARY KEY,
-    floor     bigint NOT NULL
-);
+    namespace    text COLLATE pg_catalog."C" PRIMARY KEY,
+    floor        bigint NOT NULL,
+    external_end bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
 
 CREATE TABLE @extschema@.idgen_worker (
     namespace   text COLLATE pg_catalog."C",
@@ -101,7 +102,7 @@ CREATE TABLE @extschema@.idgen_grant (
 COMMENT ON TABLE @extschema@.idgen_namespace IS
 'idgen: ID spaces. The format columns never change; name is the format label. Written only by idgen functions';
 COMMENT ON TABLE @extschema@.idgen_floor IS
-'idgen: per namespace, a tick below which no worker is granted anything; raised only by fence, adoption, promotion, restore, or where a new namespace begins after a dropped one';
+'idgen: per namespace, a tick below which no worker is granted anything; raised only by fence, adoption, promotion, restore, or where a new namespace begins after a dropped one; external_end: the tick before which every grant of an external generator ends, which only rises';
 COMMENT ON TABLE @extschema@.idgen_worker IS
 'idgen: per worker number ever used, the end of everything ever granted (in ticks) and the incarnation granted last';
 COMMENT ON TABLE @extschema@.idgen_authority IS

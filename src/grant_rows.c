@@ -23,8 +23,8 @@
 IdgenLoadResult
 idgen_grant_rows_load_marks(const char *name, IdgenMarks *marks)
 {
+	IdgenFloorRow floor;
 	bool		isnull;
-	bool		exists;
 
 	marks->loaded = false;
 	if (idgen_statement_run_for(IDGEN_SQL_FIND_AUTHORITY, name) == 0)
@@ -33,7 +33,10 @@ idgen_grant_rows_load_marks(const char *name, IdgenMarks *marks)
 	if (idgen_statement_run_for(IDGEN_SQL_SUMS_HOLD, name) == 0 ||
 		!DatumGetBool(idgen_statement_value(0, 1, &isnull)))
 		return IDGEN_LOAD_DAMAGED;
-	marks->floor = idgen_namespace_rows_floor(name, &exists);
+	(void) idgen_namespace_rows_floor(name, &floor);
+	marks->floor = floor.floor;
+	marks->external_end = floor.external_end;
+	marks->floor_tid = floor.tid;
 
 	marks->count = 0;
 	for (uint64 i = 0, n = idgen_statement_run_for(IDGEN_SQL_READ_MARKS, name); i < n; i++)
@@ -98,6 +101,17 @@ idgen_grant_rows_lock_authorities(IdgenMarks *const *marks, int count)
 	for (int i = 0; i < count; i++)
 		tids[i] = marks[i]->authority_tid;
 	return lock_rows(IDGEN_SQL_LOCK_AUTHORITIES, tids, count);
+}
+
+/* Lock the floor rows of namespaces; returns which could be. */
+bool *
+idgen_grant_rows_lock_floors(IdgenMarks *const *marks, int count)
+{
+	ItemPointerData *tids = palloc(Max(count, 1) * sizeof(ItemPointerData));
+
+	for (int i = 0; i < count; i++)
+		tids[i] = marks[i]->floor_tid;
+	return lock_rows(IDGEN_SQL_LOCK_FLOORS, tids, count);
 }
 
 /* Lock rows of idgen_worker; returns which could be. */
@@ -193,8 +207,25 @@ column_requests(IdgenColumns *columns)
 static int64
 added_mark(const IdgenGrantRow *row)
 {
-	return row->mark == NULL ? row->grant.end :
-		row->grant.end - row->mark->high_water;
+	return row->external_added + (row->mark == NULL ? row->grant.end :
+								  row->grant.end - row->mark->high_water);
+}
+
+/*
+ * What external generators are promised of a namespace rises with each grant that
+ * ends later than all before it, and never falls.
+ */
+static void
+note_promises(IdgenColumns *all)
+{
+	for (int i = 0; i < all->count; i++)
+	{
+		IdgenGrantRow *row = all->rows[i];
+
+		row->external_added = row->external ?
+			Max(row->grant.end - row->marks->external_end, 0) : 0;
+		row->marks->external_end += row->external_added;
+	}
 }
 
 /*
@@ -270,6 +301,23 @@ write_later_marks(IdgenColumns *later)
 	note_marks(later);
 }
 
+/* How many namespaces some rows are of. */
+static int
+count_namespaces(const IdgenColumns *columns)
+{
+	int			count = 0;
+
+	for (int i = 0; i < columns->count; i++)
+	{
+		bool		first = true;
+
+		for (int j = 0; j < i && first; j++)
+			first = columns->rows[j]->marks != columns->rows[i]->marks;
+		count += first;
+	}
+	return count;
+}
+
 /* Note where the authority rows just written are now. */
 static void
 note_authorities(IdgenColumns *all)
@@ -303,6 +351,37 @@ write_sums(IdgenColumns *all)
 	if (idgen_statement_run(IDGEN_SQL_ADD_TO_SUMS, values, NULL) == 0)
 		idgen_statement_expect(0, 1);
 	note_authorities(all);
+}
+
+/* Raise what external generators are promised; most rounds raise nothing. */
+static void
+write_promises(IdgenColumns *all)
+{
+	IdgenColumns raising;
+	Datum		values[2];
+
+	columns_begin(&raising, all->count);
+	for (int i = 0; i < all->count; i++)
+		if (all->rows[i]->external_added > 0)
+			raising.rows[raising.count++] = all->rows[i];
+	if (raising.count == 0)
+		return;
+	FILL_COLUMN(&raising, row, PointerGetDatum(&row->marks->floor_tid));
+	values[0] = idgen_statement_tid_array(raising.datums, raising.count);
+	FILL_COLUMN(&raising, row, Int64GetDatum(row->external_added));
+	values[1] = idgen_statement_int8_array(raising.datums, raising.count);
+	idgen_statement_expect(idgen_statement_run(IDGEN_SQL_RAISE_EXTERNAL_ENDS, values, NULL),
+						   count_namespaces(&raising));
+	for (uint64 i = 0; i < idgen_statement_rows(); i++)
+	{
+		bool		isnull;
+		char	   *name = TextDatumGetCString(idgen_statement_value(i, 1, &isnull));
+		ItemPointer tid = idgen_statement_tid(idgen_statement_value(i, 3, &isnull));
+
+		for (int j = 0; j < raising.count; j++)
+			if (strcmp(raising.rows[j]->namespace_name, name) == 0)
+				raising.rows[j]->marks->floor_tid = *tid;
+	}
 }
 
 static void
@@ -353,8 +432,9 @@ end_predecessors(IdgenColumns *fresh)
 }
 
 /*
- * Write grants: the sums that guard the marks (S3), the marks, conditional on
- * what they were (S2), new incarnations, and the grants.  All or, by error,
+ * Write grants: the sums that guard the marks (S3), what external generators are
+ * promised, the marks, conditional on what they were (S2), new incarnations, and
+ * the grants.  All or, by error,
  * none; after an error the caller forgets the marks in memory.  The rows must
  * be locked, and at most one per worker.
  */
@@ -383,7 +463,9 @@ idgen_grant_rows_write(IdgenGrantRow *rows, int count, const pg_uuid_t *boot)
 			fresh.rows[fresh.count++] = &rows[i];
 	}
 
+	note_promises(&all);
 	write_sums(&all);
+	write_promises(&all);
 	end_predecessors(&fresh);
 	write_later_marks(&later);
 	write_first_marks(&first);

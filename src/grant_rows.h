@@ -36,6 +36,8 @@ typedef struct IdgenGrantRow
 	IdgenGrant	grant;
 	int64		now;			/* the clock it was decided at */
 	const pg_uuid_t *request_id;	/* or NULL */
+	bool		external;		/* granted to an external generator */
+	int64		external_added; /* by how much it raises what these were promised */
 } IdgenGrantRow;
 
 /* A row of idgen_incarnation. */
@@ -69,6 +71,7 @@ typedef enum IdgenLoadResult
 extern IdgenLoadResult idgen_grant_rows_load_marks(const char *name,
 											   IdgenMarks *marks);
 extern bool *idgen_grant_rows_lock_authorities(IdgenMarks *const *marks, int count);
+extern bool *idgen_grant_rows_lock_floors(IdgenMarks *const *marks, int count);
 extern bool *idgen_grant_rows_lock_marks(const ItemPointerData *tids, int count);
 extern void idgen_grant_rows_write(IdgenGrantRow *rows, int count,
 									  const pg_uuid_t *boot);

@@ -55,7 +55,7 @@ refuse(const char *table)
 /* Attribute numbers of the other tables that are dumped. */
 enum
 {
-	FLOOR_NAMESPACE = 1, FLOOR_FLOOR
+	FLOOR_NAMESPACE = 1, FLOOR_FLOOR, FLOOR_EXTERNAL_END
 };
 enum
 {
@@ -232,12 +232,14 @@ merge_floor(TriggerData *trigger)
 {
 	char		name[NAMEDATALEN];
 	int64		floor = DatumGetInt64(column(trigger, FLOOR_FLOOR));
+	int64		external_end = DatumGetInt64(column(trigger, FLOOR_EXTERNAL_END));
 	bool		copied;
 	bool		keep;
 
 	column_name(trigger, FLOOR_NAMESPACE, name);
 	check_mark(name, 0, floor);
-	keep = idgen_namespace_rows_merge_floor(name, floor, &copied);
+	check_mark(name, 0, external_end);
+	keep = idgen_namespace_rows_merge_floor(name, floor, external_end, &copied);
 	if (copied)
 		idgen_hooks_kill_at_commit(name);
 	return keep;

@@ -4,6 +4,7 @@
  *
  * Cursors of what is dropped, restored or given another policy are killed when
  * that transaction commits, and not if it is rolled back, be it by a savepoint.
+ * Until when they may have issued is on disk before that: ended.c.
  * The authority worker of a database about to be dropped leaves at once:
  * PostgreSQL calls the hook after it has checked that the user may drop the
  * database, and before it looks who is still connected.
@@ -23,32 +24,43 @@
 #include "utils/memutils.h"
 
 #include "clock.h"
+#include "ended.h"
 #include "mailbox.h"
-#include "namespace_rows.h"
 #include "pool.h"
 #include "shmem.h"
+#include "stats.h"
 #include "tables.h"
 
 /* How long DROP DATABASE waits for the worker; it leaves within milliseconds. */
 #define STOP_WITHIN_US	INT64_C(4000000)
 
 /* Why the cursors of a database end when the transaction commits. */
+typedef enum IdgenCause
+{
+	IDGEN_CAUSE_CHANGED,		/* marks were restored, or a policy changed */
+	IDGEN_CAUSE_EXTENSION_DROPPED,
+	IDGEN_CAUSE_DATABASE_DROPPED
+} IdgenCause;
+
 typedef struct IdgenPending
 {
-	IdgenKill	cause;
+	IdgenCause	cause;
 	char		namespace_name[NAMEDATALEN];	/* empty = all */
 	Oid			database;
 	int			nest_level;
+	IdgenEndedMarks *marks;		/* of an extension's tables */
+	int			mark_count;
+	bool		begun;			/* its end has been written down */
 } IdgenPending;
 
 static List *pending = NIL;		/* in TopTransactionContext */
 static object_access_hook_type prev_object_access_hook = NULL;
 
-static void
-remember(IdgenKill cause, Oid database, const char *namespace_name)
+static IdgenPending *
+remember(IdgenCause cause, Oid database, const char *namespace_name)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
-	IdgenPending *entry = palloc(sizeof(IdgenPending));
+	IdgenPending *entry = palloc0(sizeof(IdgenPending));
 
 	entry->cause = cause;
 	strlcpy(entry->namespace_name, namespace_name, NAMEDATALEN);
@@ -56,28 +68,40 @@ remember(IdgenKill cause, Oid database, const char *namespace_name)
 	entry->nest_level = GetCurrentTransactionNestLevel();
 	pending = lappend(pending, entry);
 	MemoryContextSwitchTo(old);
+	return entry;
 }
 
 /*
- * The extension cannot go while an external generator may still issue: created
- * anew, it would not know what that one was granted.
+ * The extension cannot go before the last grant of an external generator has
+ * ended: created anew, it would not know what was granted, and perhaps issued
+ * ahead of the clock, be it by one that has given its grant back.
  */
 static void
-refuse_while_granted(void)
+refuse_while_granted(int64 external_ms)
 {
-	int64		left_ms;
+	int64		left_ms = external_ms - idgen_clock_wall_ms();
 
-	/* damaged tables must not be there for ever because they are damaged */
-	if (!idgen_tables_find_quietly())
-		return;
-	left_ms = idgen_namespace_rows_external_until() - idgen_clock_wall_ms();
 	if (left_ms > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("cannot drop extension \"idgen\" while external generators hold grants"),
 				 errdetail("The last of their grants ends in " INT64_FORMAT ".%03d seconds.",
 						   left_ms / 1000, (int) (left_ms % 1000)),
-				 errhint("Stop the generators, so that they deactivate their incarnations, or retry then.")));
+				 errhint("Retry then. A generator may have issued all of its grant already, so giving it back ends nothing.")));
+}
+
+/*
+ * Write down until when what is dropped may have issued IDs, durably.  All that
+ * can fail does so here, before the commit.
+ */
+static void
+write_down(IdgenPending *entry)
+{
+	entry->begun = true;
+	idgen_pool_bound(entry->database);
+	idgen_ended_begin_drop(entry->database,
+						   entry->cause == IDGEN_CAUSE_DATABASE_DROPPED,
+						   entry->marks, entry->mark_count);
 }
 
 /* Has this transaction begun to drop the extension? */
@@ -87,7 +111,7 @@ drop_begun(void)
 	ListCell   *cell;
 
 	foreach(cell, pending)
-		if (((IdgenPending *) lfirst(cell))->cause == IDGEN_KILL_EXTENSION_DROPPED)
+		if (((IdgenPending *) lfirst(cell))->cause == IDGEN_CAUSE_EXTENSION_DROPPED)
 			return true;
 	return false;
 }
@@ -99,11 +123,37 @@ drop_begun(void)
 static void
 extension_dropped(bool by_table)
 {
+	IdgenPending *entry;
+	IdgenEndedMarks *marks = NULL;
+	int			mark_count = 0;
+
 	if (drop_begun())
 		return;
 	if (by_table)
-		refuse_while_granted();
-	remember(IDGEN_KILL_EXTENSION_DROPPED, MyDatabaseId, "");
+	{
+		MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
+		int64		external_ms;
+
+		marks = idgen_tables_dropped(&mark_count, &external_ms);
+		MemoryContextSwitchTo(old);
+		refuse_while_granted(external_ms);
+	}
+	entry = remember(IDGEN_CAUSE_EXTENSION_DROPPED, MyDatabaseId, "");
+	entry->marks = marks;
+	entry->mark_count = mark_count;
+}
+
+/*
+ * A database is being dropped.  Its files go before the transaction commits, so
+ * what its cursors may have issued is written down now.
+ */
+static void
+database_dropped(Oid database)
+{
+	IdgenPending *entry = remember(IDGEN_CAUSE_DATABASE_DROPPED, database, "");
+
+	idgen_mailbox_stop_worker(database, STOP_WITHIN_US);
+	write_down(entry);
 }
 
 static void
@@ -116,10 +166,7 @@ object_accessed(ObjectAccessType access, Oid class, Oid object, int sub_object,
 	if (access != OAT_DROP || idgen_shared == NULL || sub_object != 0)
 		return;
 	if (class == DatabaseRelationId)
-	{
-		remember(IDGEN_KILL_DATABASE_DROPPED, object, "");
-		idgen_mailbox_stop_worker(object, STOP_WITHIN_US);
-	}
+		database_dropped(object);
 	else if (class == RelationRelationId && idgen_tables_ours(object))
 		extension_dropped(true);
 	else if (class == ExtensionRelationId &&
@@ -136,7 +183,7 @@ void
 idgen_hooks_kill_at_commit(const char *namespace_name)
 {
 	if (idgen_shared != NULL)
-		remember(IDGEN_KILL_CHANGED, MyDatabaseId, namespace_name);
+		(void) remember(IDGEN_CAUSE_CHANGED, MyDatabaseId, namespace_name);
 }
 
 /* PREPARE TRANSACTION cannot carry the duty to kill cursors. */
@@ -146,7 +193,7 @@ refuse_prepare(void)
 	ListCell   *cell;
 
 	foreach(cell, pending)
-		if (((IdgenPending *) lfirst(cell))->cause != IDGEN_KILL_DATABASE_DROPPED)
+		if (((IdgenPending *) lfirst(cell))->cause != IDGEN_CAUSE_DATABASE_DROPPED)
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("cannot PREPARE a transaction that has dropped extension \"idgen\" or changed its tables")));
@@ -162,8 +209,41 @@ kill_pending(void)
 	{
 		IdgenPending *entry = lfirst(cell);
 
-		idgen_pool_kill_at_commit(entry->database, entry->namespace_name,
-								  entry->cause);
+		idgen_pool_kill_at_commit(entry->database, entry->namespace_name);
+		if (entry->cause == IDGEN_CAUSE_CHANGED)
+			continue;
+		idgen_ended_committed(entry->database, entry->marks, entry->mark_count);
+		idgen_stats_forget(entry->database);
+	}
+}
+
+/* The transaction is about to commit. */
+static void
+write_down_pending(void)
+{
+	ListCell   *cell;
+
+	foreach(cell, pending)
+	{
+		IdgenPending *entry = lfirst(cell);
+
+		if (entry->cause == IDGEN_CAUSE_EXTENSION_DROPPED)
+			write_down(entry);
+	}
+}
+
+/* It was rolled back. */
+static void
+forget_pending(void)
+{
+	ListCell   *cell;
+
+	foreach(cell, pending)
+	{
+		IdgenPending *entry = lfirst(cell);
+
+		if (entry->begun)
+			idgen_ended_aborted(entry->database);
 	}
 }
 
@@ -177,6 +257,9 @@ transaction_ended(XactEvent event, void *arg)
 			pending = NIL;
 			break;
 		case XACT_EVENT_ABORT:
+			forget_pending();
+			pending = NIL;
+			break;
 		case XACT_EVENT_PREPARE:
 			pending = NIL;
 			break;
@@ -184,6 +267,8 @@ transaction_ended(XactEvent event, void *arg)
 			refuse_prepare();
 			break;
 		case XACT_EVENT_PRE_COMMIT:
+			write_down_pending();
+			break;
 		case XACT_EVENT_PARALLEL_COMMIT:
 		case XACT_EVENT_PARALLEL_ABORT:
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:

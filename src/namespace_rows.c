@@ -19,23 +19,6 @@
  * In the caller's transaction
  * -------------------------------------------------------------------- */
 
-/*
- * The Unix ms until which external generators may hold grants, of any namespace
- * of this database; 0 if none does.  Those they have given back do not count.
- */
-int64
-idgen_namespace_rows_external_until(void)
-{
-	bool		isnull;
-	double		until_ms;
-
-	idgen_statement_connect();
-	idgen_statement_run(IDGEN_SQL_EXTERNAL_UNTIL, NULL, NULL);
-	until_ms = DatumGetFloat8(idgen_statement_value(0, 1, &isnull));
-	idgen_statement_end();
-	return isnull ? 0 : (int64) Min(until_ms, (double) IDGEN_UNIX_MS_MAX);
-}
-
 /* A format as text; there must be room for IDGEN_FORMAT_MAX. */
 void
 idgen_namespace_rows_format_text(const IdgenLayout *layout, char *format)
@@ -256,31 +239,45 @@ idgen_namespace_rows_merge(const IdgenNamespaceRow *row)
 	return false;
 }
 
-/* The floor of a namespace; 0 if it has no row. */
-int64
-idgen_namespace_rows_floor(const char *name, bool *exists)
+/* Read a row of idgen_floor; false, and all of it 0, if there is none. */
+bool
+idgen_namespace_rows_floor(const char *name, IdgenFloorRow *row)
 {
 	bool		isnull;
 
-	*exists = idgen_statement_run_for(IDGEN_SQL_READ_FLOOR, name) > 0;
-	return *exists ? DatumGetInt64(idgen_statement_value(0, 1, &isnull)) : 0;
+	memset(row, 0, sizeof(*row));
+	if (idgen_statement_run_for(IDGEN_SQL_READ_FLOOR, name) == 0)
+		return false;
+	row->floor = DatumGetInt64(idgen_statement_value(0, 1, &isnull));
+	row->external_end = DatumGetInt64(idgen_statement_value(0, 2, &isnull));
+	row->tid = *idgen_statement_tid(idgen_statement_value(0, 3, &isnull));
+	return true;
 }
 
 /*
  * A restored row of idgen_floor meets ours.  True if there is none.  A higher
- * floor brings marks from elsewhere, so this authority is a copy: *copied.
+ * floor brings marks from elsewhere, and so does a promise to external generators
+ * that goes further than ours: this authority is a copy, *copied.
  */
 bool
-idgen_namespace_rows_merge_floor(const char *name, int64 floor, bool *copied)
+idgen_namespace_rows_merge_floor(const char *name, int64 floor,
+								 int64 external_end, bool *copied)
 {
-	Datum		values[2] = {CStringGetTextDatum(name), Int64GetDatum(floor)};
+	Datum		values[2] = {CStringGetTextDatum(name)};
+	IdgenFloorRow ours;
 	bool		exists;
 	bool		higher;
 
 	idgen_statement_begin(name);
-	higher = floor > idgen_namespace_rows_floor(name, &exists);
+	exists = idgen_namespace_rows_floor(name, &ours);
+	higher = floor > ours.floor || external_end > ours.external_end;
 	if (exists && higher)
+	{
+		values[1] = Int64GetDatum(floor);
 		idgen_statement_run(IDGEN_SQL_RAISE_FLOOR, values, NULL);
+		values[1] = Int64GetDatum(external_end);
+		idgen_statement_run(IDGEN_SQL_RAISE_EXTERNAL_END, values, NULL);
+	}
 	if (higher)
 		forget_identity(name);
 	idgen_statement_end();
@@ -300,12 +297,14 @@ idgen_namespace_rows_merge_mark(const char *name, int32 worker, int64 high_water
 		CStringGetTextDatum(name), Int32GetDatum(worker),
 		Int64GetDatum(high_water)
 	};
+	IdgenFloorRow floor;
 	bool		exists;
 	bool		isnull;
 	int64		mark;
 
 	idgen_statement_begin(name);
-	mark = idgen_namespace_rows_floor(name, &exists);
+	(void) idgen_namespace_rows_floor(name, &floor);
+	mark = floor.floor;
 	exists = idgen_statement_run(IDGEN_SQL_READ_MARK, values, NULL) > 0;
 	if (exists)
 		mark = Max(mark, DatumGetInt64(idgen_statement_value(0, 1, &isnull)));
@@ -361,7 +360,7 @@ idgen_namespace_rows_recorded_ms(const char *name)
 		DatumGetInt64(idgen_statement_value(0, 1, &isnull));
 }
 
-/* The highest mark of a namespace, its floor included. */
+/* The highest mark of a namespace, its floor and external grants included. */
 int64
 idgen_namespace_rows_highest_mark(const char *name)
 {

@@ -7,8 +7,18 @@
 
 #include "postgres.h"
 
+#include "storage/itemptr.h"
+
 #include "core/layout.h"
 #include "tables.h"
+
+/* A row of idgen_floor. */
+typedef struct IdgenFloorRow
+{
+	int64		floor;
+	int64		external_end;	/* no external grant ends later */
+	ItemPointerData tid;
+} IdgenFloorRow;
 
 /* Which columns of a policy are to be written. */
 typedef struct IdgenPolicyGiven
@@ -32,7 +42,7 @@ extern void idgen_namespace_rows_write_privilege(const char *name,
 										 const char *role, bool allow);
 extern bool idgen_namespace_rows_merge(const IdgenNamespaceRow *row);
 extern bool idgen_namespace_rows_merge_floor(const char *name, int64 floor,
-									 bool *copied);
+									 int64 external_end, bool *copied);
 extern bool idgen_namespace_rows_merge_mark(const char *name, int32 worker,
 									  int64 high_water);
 extern bool idgen_namespace_rows_lock(const char *name);
@@ -47,8 +57,7 @@ extern void idgen_namespace_rows_write_identity(const char *name,
 extern void idgen_namespace_rows_write_range(const char *name, int32 first_worker,
 									 int32 last_worker);
 extern void idgen_namespace_rows_retire(const char *name);
-extern int64 idgen_namespace_rows_external_until(void);
 extern void idgen_namespace_rows_format_text(const IdgenLayout *layout, char *format);
-extern int64 idgen_namespace_rows_floor(const char *name, bool *exists);
+extern bool idgen_namespace_rows_floor(const char *name, IdgenFloorRow *row);
 
 #endif							/* IDGEN_NAMESPACE_ROWS_H */

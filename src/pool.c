@@ -63,6 +63,7 @@
 #include "miscadmin.h"
 
 #include "clock.h"
+#include "ended.h"
 #include "identity.h"
 #include "settings.h"
 #include "stats.h"
@@ -72,9 +73,6 @@
  * so a miss means that its holder is stopped or was just descheduled.
  */
 #define SLOT_WITHIN_US		INT64_C(2000)
-
-/* How long to try for what is remembered of ended cursors. */
-#define ENDED_WITHIN_US		INT64_C(100000)
 
 /* A cursor without grants for this long, beyond idleness, is nobody's. */
 #define ORPHAN_MS	INT64_C(600000)
@@ -256,141 +254,16 @@ idgen_pool_survey(Oid database, IdgenCursorSurvey *surveys, int surveys_max)
 }
 
 /* --------------------------------------------------------------------
- * What ended cursors issued
- * -------------------------------------------------------------------- */
-
-/*
- * The entry of a namespace, made if need be in place of the one longest past.
- * Caller holds the lock of these entries.
- */
-static IdgenEnded *
-ended_entry(Oid database, const char *namespace_name)
-{
-	IdgenEnded *oldest = &idgen_shared->ended[0];
-
-	for (int i = 0; i < IDGEN_ENDED_MAX; i++)
-	{
-		IdgenEnded *entry = &idgen_shared->ended[i];
-
-		if (entry->database == database &&
-			strcmp(entry->namespace_name, namespace_name) == 0)
-			return entry;
-		if (entry->ended_until_ms < oldest->ended_until_ms)
-			oldest = entry;
-	}
-	memset(oldest, 0, sizeof(*oldest));
-	oldest->database = database;
-	strlcpy(oldest->namespace_name, namespace_name, NAMEDATALEN);
-	return oldest;
-}
-
-/*
- * Note until when a killed cursor issued.  Also at commit, so without failing: if
- * some process is stopped while it holds the lock of these entries, that is not
- * remembered.
- */
-static void
-note_ended(const IdgenSlotInfo *info, int64 until_ms)
-{
-	IdgenEnded *entry;
-
-	if (!idgen_lock_within(&idgen_shared->ended_lock, LW_EXCLUSIVE, ENDED_WITHIN_US))
-		return;
-	entry = ended_entry(info->database, info->namespace_name);
-	entry->ended_until_ms = Max(entry->ended_until_ms, until_ms);
-	LWLockRelease(&idgen_shared->ended_lock);
-}
-
-/*
- * The extension was dropped, or the whole database: what was issued until now
- * must not be repeated.
- */
-static void
-note_dropped(Oid database, bool whole_database)
-{
-	if (!idgen_lock_within(&idgen_shared->ended_lock, LW_EXCLUSIVE, ENDED_WITHIN_US))
-		return;
-	for (int i = 0; i < IDGEN_ENDED_MAX; i++)
-	{
-		IdgenEnded *entry = &idgen_shared->ended[i];
-
-		if (entry->database != database || entry->namespace_name[0] == '\0')
-			continue;
-		entry->dropped_until_ms = entry->ended_until_ms;
-		if (whole_database)
-		{
-			IdgenEnded	ended = *entry;
-			IdgenEnded *anywhere;
-
-			/* first, so that there is room */
-			memset(entry, 0, sizeof(*entry));
-			anywhere = ended_entry(InvalidOid, ended.namespace_name);
-			anywhere->ended_until_ms = Max(anywhere->ended_until_ms,
-										   ended.ended_until_ms);
-			anywhere->dropped_until_ms = anywhere->ended_until_ms;
-		}
-	}
-	LWLockRelease(&idgen_shared->ended_lock);
-}
-
-/* To read the entries; an error if some process is stopped while it has them. */
-static void
-lock_ended(void)
-{
-	if (!idgen_lock_within(&idgen_shared->ended_lock, LW_SHARED, ENDED_WITHIN_US))
-		ereport(ERROR,
-				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
-				 errmsg("could not look up until when dropped namespaces issued IDs"),
-				 errdetail("A process that changes what is remembered of them seems to be stopped."),
-				 errhint("Look for a stopped PostgreSQL process (state \"T\" in ps), and let it continue.")));
-}
-
-/*
- * The Unix ms until which a namespace of this name was issued from before its
- * extension was dropped; 0 if never.  What went with its database, and all its
- * IDs, does not count if it is of later than limit_ms: no clock that is believed
- * now can have been at it, so it would stand for years in everybody's way.
- */
-int64
-idgen_pool_dropped_until(Oid database, const char *namespace_name,
-						 int64 limit_ms)
-{
-	int64		until_ms = 0;
-
-	lock_ended();
-	for (int i = 0; i < IDGEN_ENDED_MAX; i++)
-	{
-		const IdgenEnded *entry = &idgen_shared->ended[i];
-
-		if (strcmp(entry->namespace_name, namespace_name) == 0 &&
-			(entry->database == database ||
-			 (entry->database == InvalidOid && entry->dropped_until_ms <= limit_ms)))
-			until_ms = Max(until_ms, entry->dropped_until_ms);
-	}
-	LWLockRelease(&idgen_shared->ended_lock);
-	return until_ms;
-}
-
-/*
- * The latest Unix ms, limit_ms at most, until which anything was issued that has
- * been dropped, of whatever database and name; 0 if there is none.
- */
-int64
-idgen_pool_dropped_anywhere(int64 limit_ms)
-{
-	int64		until_ms = 0;
-
-	lock_ended();
-	for (int i = 0; i < IDGEN_ENDED_MAX; i++)
-		if (idgen_shared->ended[i].dropped_until_ms <= limit_ms)
-			until_ms = Max(until_ms, idgen_shared->ended[i].dropped_until_ms);
-	LWLockRelease(&idgen_shared->ended_lock);
-	return until_ms;
-}
-
-/* --------------------------------------------------------------------
  * Killing
  * -------------------------------------------------------------------- */
+
+/* The Unix millisecond from which on nothing was granted to a cursor. */
+static int64
+granted_until_ms(const IdgenSlotInfo *info, IdgenSlot *slot)
+{
+	return info->epoch_ms +
+		((int64) pg_atomic_read_u64(&slot->granted_end) - 1) * info->tick_ms + 1;
+}
 
 /*
  * The Unix millisecond after the beginning of the last tick that a killed cursor
@@ -430,14 +303,22 @@ kill_slot(int slot_index, const IdgenTarget *target, int64 *patience_us)
 		uint64		word = read_owner(slot_index, &info);
 		IdgenSlotPhase phase = phase_of(word);
 
-		if ((phase != IDGEN_SLOT_RESERVED && phase != IDGEN_SLOT_ACTIVE) ||
-			!is_meant(target, word, &info))
+		if ((phase != IDGEN_SLOT_RESERVED && phase != IDGEN_SLOT_ACTIVE &&
+			 phase != IDGEN_SLOT_KILLED) || !is_meant(target, word, &info))
 			return;
+		if (phase == IDGEN_SLOT_KILLED)
+		{
+			/* whoever killed it may be stopped, and not have noted that */
+			idgen_ended_note(info.database, info.namespace_name,
+							 granted_until_ms(&info, idgen_slot(slot_index)));
+			return;
+		}
 		if (phase == IDGEN_SLOT_RESERVED && swap_word(slot_index, word, IDGEN_SLOT_FREE))
 			return;
 		if (phase == IDGEN_SLOT_ACTIVE && swap_word(slot_index, word, IDGEN_SLOT_KILLED))
 		{
-			note_ended(&info, issued_until_ms(&info, idgen_slot(slot_index), patience_us));
+			idgen_ended_note(info.database, info.namespace_name,
+							 issued_until_ms(&info, idgen_slot(slot_index), patience_us));
 			pg_atomic_write_u64(&idgen_slot(slot_index)->tenure,
 								in_phase(tenure_of(word), IDGEN_SLOT_DEAD));
 			return;
@@ -506,24 +387,26 @@ idgen_pool_kill_everywhere(void)
  * at the commit of a session.
  */
 void
-idgen_pool_kill_at_commit(Oid database, const char *namespace_name,
-						  IdgenKill why)
+idgen_pool_kill_at_commit(Oid database, const char *namespace_name)
 {
 	IdgenTarget target = {.database = database, .namespace_name = namespace_name};
 
 	kill_all(&target);
-	switch (why)
+}
+
+/* Before a drop: what the cursors of a database were granted they may issue. */
+void
+idgen_pool_bound(Oid database)
+{
+	for (int i = 0; i < idgen_shared->slot_count; i++)
 	{
-		case IDGEN_KILL_CHANGED:
-			break;
-		case IDGEN_KILL_EXTENSION_DROPPED:
-			note_dropped(database, false);
-			idgen_stats_forget(database);
-			break;
-		case IDGEN_KILL_DATABASE_DROPPED:
-			note_dropped(database, true);
-			idgen_stats_forget(database);
-			break;
+		IdgenSlotInfo info;
+		IdgenSlotPhase phase = phase_of(read_owner(i, &info));
+
+		if ((phase == IDGEN_SLOT_ACTIVE || phase == IDGEN_SLOT_KILLED) &&
+			info.database == database)
+			idgen_ended_bound_cursor(database, info.namespace_name,
+									 granted_until_ms(&info, idgen_slot(i)));
 	}
 }
 

@@ -38,14 +38,6 @@ typedef struct IdgenCursorSurvey
 	int64		granted_end;	/* tick */
 } IdgenCursorSurvey;
 
-/* Why the cursors of a database end. */
-typedef enum IdgenKill
-{
-	IDGEN_KILL_CHANGED,			/* marks were restored, or a policy changed */
-	IDGEN_KILL_EXTENSION_DROPPED,
-	IDGEN_KILL_DATABASE_DROPPED
-} IdgenKill;
-
 extern uint64 idgen_pool_version(void);
 extern int	idgen_pool_list(Oid database, const pg_uuid_t *namespace_uuid,
 							IdgenCursorRef *refs, int refs_max);
@@ -64,10 +56,7 @@ extern void idgen_pool_kill_slot(int slot, uint64 tenure);
 extern void idgen_pool_kill_incarnation(Oid database, int64 incarnation);
 extern void idgen_pool_kill_everywhere(void);
 extern void idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid);
-extern void idgen_pool_kill_at_commit(Oid database, const char *namespace_name,
-									  IdgenKill why);
-extern int64 idgen_pool_dropped_until(Oid database, const char *namespace_name,
-									  int64 limit_ms);
-extern int64 idgen_pool_dropped_anywhere(int64 limit_ms);
+extern void idgen_pool_kill_at_commit(Oid database, const char *namespace_name);
+extern void idgen_pool_bound(Oid database);
 
 #endif							/* IDGEN_POOL_H */

@@ -30,6 +30,7 @@
 
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "commands/dbcommands.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/memutils.h"
@@ -37,6 +38,7 @@
 
 #include "alert.h"
 #include "clock.h"
+#include "ended.h"
 #include "fence.h"
 #include "grant_rows.h"
 #include "identity.h"
@@ -228,9 +230,11 @@ static int64
 begins_at(const IdgenRound *round, const IdgenLayout *layout, const char *name)
 {
 	int64		near_ms = round->clock.latest_ms + idgen_max_clock_error_ms;
-	int64		same_ms = idgen_pool_dropped_until(MyDatabaseId, name,
-												   near_ms + IDGEN_HORIZON_MS_MAX);
-	int64		any = tick_from(layout, idgen_pool_dropped_anywhere(near_ms));
+	char	   *database_name = get_database_name(MyDatabaseId);
+	int64		same_ms = idgen_ended_dropped_until(MyDatabaseId,
+													database_name ? database_name : "",
+													name, near_ms + IDGEN_HORIZON_MS_MAX);
+	int64		any = tick_from(layout, idgen_ended_dropped_anywhere(near_ms));
 
 	if (any > idgen_layout_tick_at(layout, near_ms))
 		any = 0;
@@ -255,6 +259,33 @@ begin_after_dropped(const IdgenRound *round, IdgenJob *job, const IdgenNamespace
 	idgen_namespace_rows_reset_sums(job->name);
 	job->marks->loaded = false;
 	return bring_marks(job);
+}
+
+/* The Unix ms at which a tick begins. */
+static int64
+unix_ms(const IdgenLayout *layout, int64 tick)
+{
+	int64		ms;
+
+	return idgen_layout_unix_ms(layout, Max(tick, 0), &ms) ? ms : IDGEN_UNIX_MS_MAX;
+}
+
+/*
+ * Say once in the life of this process what was granted before: whoever drops the
+ * namespace later knows then what was issued since.
+ */
+static void
+pass_on(IdgenJob *job, const IdgenNamespace *ns)
+{
+	IdgenMarks *marks = job->marks;
+
+	if (marks->inherited)
+		return;
+	idgen_ended_inherit(MyDatabaseId, job->name,
+						unix_ms(&ns->row.layout,
+								Max(Max(idgen_marks_highest(marks), marks->floor),
+									marks->external_end)));
+	marks->inherited = true;
 }
 
 /* Nothing is granted that nobody could confirm. */
@@ -317,6 +348,7 @@ open_namespace(const IdgenRound *round, IdgenJob *job)
 	}
 	if (!bring_marks(job) || !begin_after_dropped(round, job, ns))
 		return false;
+	pass_on(job, ns);
 	if (ns->quorum && !quorum_available(job))
 		return false;
 	job->ns = ns;
@@ -809,6 +841,7 @@ decide_activation(IdgenRound *round, IdgenJob *job, int request)
 	}
 	item = add_item(round, job, worker, mark, &grant);
 	item->request = request;
+	item->row.external = true;
 	item->row.fresh = true;
 	item->row.incarnation = idgen_identity_make_number();
 	strlcpy(item->holder.role, role, NAMEDATALEN);
@@ -911,6 +944,7 @@ decide_next(IdgenRound *round, IdgenJob *job, int request,
 	}
 	item = add_item(round, job, row->worker, mark, &grant);
 	item->request = request;
+	item->row.external = true;
 	item->row.incarnation = mail->incarnation;
 	item->row.request_id = &mail->request_id;
 }
@@ -1035,6 +1069,19 @@ lock_rows(IdgenRound *round)
 	locked = idgen_grant_rows_lock_authorities(marks, count);
 	for (int i = 0; i < count; i++)
 		round->jobs[jobs[i]].dropped_out = !locked[i];
+
+	count = 0;
+	for (int i = 0; i < round->job_count; i++)
+		for (int j = 0; j < round->item_count; j++)
+			if (round->items[j].job == i && round->items[j].row.external)
+			{
+				marks[count] = round->jobs[i].marks;
+				jobs[count++] = i;
+				break;
+			}
+	locked = idgen_grant_rows_lock_floors(marks, count);
+	for (int i = 0; i < count; i++)
+		round->jobs[jobs[i]].dropped_out |= !locked[i];
 
 	count = 0;
 	for (int i = 0; i < round->item_count; i++)
@@ -1209,6 +1256,41 @@ alert(IdgenJob *job)
 	idgen_alert_check(job->ns, job->marks, job->now, &range, job_stats(job));
 }
 
+/*
+ * What will be issued outside, or ahead of the clock, has a bound on disk before it
+ * is granted, at most once a horizon.
+ */
+static void
+promise(IdgenRound *round)
+{
+	bool		unsaved = false;
+
+	for (int i = 0; i < round->item_count; i++)
+	{
+		const IdgenGrantRow *row = &round->items[i].row;
+		const IdgenNamespace *ns = round->jobs[round->items[i].job].ns;
+		IdgenMarks *marks = row->marks;
+		int64		end_ms = unix_ms(&ns->row.layout, row->grant.end);
+
+		if ((!row->external && ns->run_ahead == 0) ||
+			(end_ms <= marks->promised_ms &&
+			 (marks->promised_external || !row->external)))
+			continue;
+		unsaved |= idgen_ended_promise(MyDatabaseId, ns->name, end_ms,
+									   ns->row.layout.horizon_ms, row->external,
+									   &marks->bound_ms);
+	}
+	if (unsaved)
+		idgen_ended_save();
+	for (int i = 0; i < round->item_count; i++)
+	{
+		IdgenMarks *marks = round->items[i].row.marks;
+
+		marks->promised_ms = marks->bound_ms;
+		marks->promised_external |= round->items[i].row.external;
+	}
+}
+
 /* Decide and write a round, in a transaction. */
 static void
 decide_and_write(IdgenRound *round)
@@ -1226,6 +1308,7 @@ decide_and_write(IdgenRound *round)
 		alert(&round->jobs[i]);
 	}
 	lock_rows(round);
+	promise(round);
 	rows = palloc((round->item_count + 1) * sizeof(IdgenGrantRow));
 	for (int i = 0; i < round->item_count; i++)
 		rows[i] = round->items[i].row;

@@ -6,9 +6,10 @@
  *
  *	1. relation, row and transaction locks of PostgreSQL
  *	2. clock_file_lock		who writes the file of the clock; only tried for
+ *	   ended.file_lock		who writes the file of what may be gone
  *	3. directory_lock		requests, databases, the clock
  *	   a slot's lock		one cursor; never two slots at once
- *	   ended_lock			what ended cursors issued
+ *	   ended.lock			until when what may be gone issued
  *	   stats_lock			who gets which statistics
  *
  * Of those of line 3 a process holds one at a time.  Meanwhile nothing is raised,
@@ -172,9 +173,9 @@ shmem_startup(void)
 		tranche = idgen_new_tranche("idgen");
 		LWLockInitialize(&idgen_shared->directory_lock, tranche);
 		LWLockInitialize(&idgen_shared->clock_file_lock, tranche);
-		LWLockInitialize(&idgen_shared->ended_lock, tranche);
 		LWLockInitialize(&idgen_shared->stats_lock, tranche);
 		pg_atomic_init_u64(&idgen_shared->directory_releases, 0);
+		idgen_ended_init(tranche);
 		for (int i = 0; i < idgen_shared->slot_count; i++)
 		{
 			IdgenSlot  *slot = idgen_slot(i);
@@ -188,6 +189,10 @@ shmem_startup(void)
 	}
 	idgen_register_tranche(idgen_shared->directory_lock.tranche, "idgen");
 	LWLockRelease(AddinShmemInitLock);
+
+	/* nobody else is there yet */
+	if (!found)
+		idgen_ended_load();
 
 	/* now, since it may fail, and a process that waits may not */
 	lock_wait_event = idgen_wait_event("IdgenLock");

@@ -14,6 +14,7 @@
 
 #include "core/cursor.h"
 #include "core/step.h"
+#include "ended.h"
 #include "failure.h"
 
 /*
@@ -255,24 +256,6 @@ typedef struct IdgenDatabase
 } IdgenDatabase;
 
 /*
- * Until when cursors that have ended issued from a namespace.  Where the
- * extension was dropped, a namespace never granted from yet does not begin
- * before that, as far as begins_at() in round.c says: so one that is dropped and
- * created again repeats nothing, even if the clock goes back in between.
- * What was dropped with its database counts under its name for every database,
- * since a new one takes the place of the old under another OID.
- */
-typedef struct IdgenEnded
-{
-	Oid			database;		/* InvalidOid = dropped with its database */
-	char		namespace_name[NAMEDATALEN];	/* empty = unused entry */
-	int64		ended_until_ms; /* Unix ms past everything issued */
-	int64		dropped_until_ms;	/* the same at the last drop; 0 = never */
-} IdgenEnded;
-
-#define IDGEN_ENDED_MAX 1024
-
-/*
  * What the server knows of its clock.  All fields: directory lock.  "version"
  * moves with every change worth remembering over a restart; "saved_version" is
  * what the file has.
@@ -302,10 +285,7 @@ typedef struct IdgenShared
 	pg_atomic_uint64 directory_version; /* moves when a cursor comes or goes */
 	pg_atomic_uint64 cursors_taken; /* from one namespace for another */
 
-	/* What ended where.  Its lock is held for a look at all entries at most, and
-	 * never together with another one. */
-	LWLock		ended_lock;
-	IdgenEnded	ended[IDGEN_ENDED_MAX];
+	IdgenEndedState ended;		/* locks of its own */
 
 	uint64		last_ticket;	/* directory lock */
 	int			slot_count;

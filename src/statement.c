@@ -43,7 +43,7 @@ static const struct
 		}
 	},
 	[IDGEN_SQL_INSERT_FLOOR] = {
-		"INSERT INTO {floor} VALUES ($1, $2) ON CONFLICT DO NOTHING", 2,
+		"INSERT INTO {floor} VALUES ($1, $2, 0) ON CONFLICT DO NOTHING", 2,
 		{TEXTOID, INT8OID}
 	},
 	[IDGEN_SQL_INSERT_AUTHORITY] = {
@@ -58,11 +58,16 @@ static const struct
 		"DELETE FROM ONLY {authority} WHERE namespace = $1", 1, {TEXTOID}
 	},
 	[IDGEN_SQL_READ_FLOOR] = {
-		"SELECT floor FROM ONLY {floor} WHERE namespace = $1", 1, {TEXTOID}
+		"SELECT floor, external_end, ctid FROM ONLY {floor} WHERE namespace = $1", 1,
+		{TEXTOID}
 	},
 	[IDGEN_SQL_RAISE_FLOOR] = {
-		"INSERT INTO {floor} AS f VALUES ($1, $2) ON CONFLICT (namespace)"
+		"INSERT INTO {floor} AS f VALUES ($1, $2, 0) ON CONFLICT (namespace)"
 		" DO UPDATE SET floor = $2 WHERE f.floor < $2", 2, {TEXTOID, INT8OID}
+	},
+	[IDGEN_SQL_RAISE_EXTERNAL_END] = {
+		"UPDATE ONLY {floor} SET external_end = $2"
+		" WHERE namespace = $1 AND external_end < $2", 2, {TEXTOID, INT8OID}
 	},
 	[IDGEN_SQL_READ_MARK] = {
 		"SELECT high_water FROM ONLY {worker} WHERE namespace = $1 AND worker = $2",
@@ -80,12 +85,6 @@ static const struct
 	[IDGEN_SQL_HIGHEST_WORKER] = {
 		"SELECT coalesce(max(worker), 0) FROM ONLY {worker} WHERE namespace = $1", 1,
 		{TEXTOID}
-	},
-	[IDGEN_SQL_EXTERNAL_UNTIL] = {
-		"SELECT max(n.epoch_ms + w.high_water::numeric * n.tick_ms)::float8"
-		" FROM ONLY {worker} w JOIN ONLY {namespace} n ON n.name = w.namespace"
-		" JOIN ONLY {incarnation} i ON i.incarnation = w.incarnation"
-		" WHERE i.kind = 'external' AND i.state <> 'deactivated'", 0, {InvalidOid}
 	},
 	[IDGEN_SQL_LOCK_POLICY] = {
 		"SELECT xmin FROM ONLY {namespace} WHERE name = $1 FOR UPDATE", 1, {TEXTOID}
@@ -114,7 +113,7 @@ static const struct
 	},
 
 	[IDGEN_SQL_SUMS_HOLD] = {
-		"SELECT a.worker_count = w.count AND a.mark_sum = w.sum + f.floor"
+		"SELECT a.worker_count = w.count AND a.mark_sum = w.sum + f.floor + f.external_end"
 		" FROM ONLY {authority} a, ONLY {floor} f,"
 		" (SELECT count(*), coalesce(sum(high_water), 0) AS sum"
 		"  FROM ONLY {worker} WHERE namespace = $1) w"
@@ -122,7 +121,8 @@ static const struct
 	},
 	[IDGEN_SQL_EVER_GRANTED] = {
 		"SELECT EXISTS (SELECT FROM ONLY {worker} WHERE namespace = $1)"
-		" OR EXISTS (SELECT FROM ONLY {floor} WHERE namespace = $1 AND floor > 0)",
+		" OR EXISTS (SELECT FROM ONLY {floor} WHERE namespace = $1"
+		"  AND (floor > 0 OR external_end > 0))",
 		1, {TEXTOID}
 	},
 	[IDGEN_SQL_READ_MARKS] = {
@@ -143,7 +143,8 @@ static const struct
 	},
 	[IDGEN_SQL_HIGHEST_MARK] = {
 		"SELECT greatest((SELECT max(high_water) FROM ONLY {worker} WHERE namespace = $1),"
-		" (SELECT floor FROM ONLY {floor} WHERE namespace = $1), 0)", 1, {TEXTOID}
+		" (SELECT greatest(floor, external_end) FROM ONLY {floor} WHERE namespace = $1), 0)", 1,
+		{TEXTOID}
 	},
 	[IDGEN_SQL_READ_INCARNATION] = {
 		"SELECT namespace, worker, kind = 'external', role, token_hash,"
@@ -178,6 +179,10 @@ static const struct
 		"SELECT ctid FROM ONLY {worker} WHERE ctid = ANY ($1)"
 		" FOR UPDATE SKIP LOCKED", 1, {TIDARRAYOID}
 	},
+	[IDGEN_SQL_LOCK_FLOORS] = {
+		"SELECT ctid FROM ONLY {floor} WHERE ctid = ANY ($1)"
+		" FOR UPDATE SKIP LOCKED", 1, {TIDARRAYOID}
+	},
 
 	[IDGEN_SQL_INSERT_MARKS] = {
 		"INSERT INTO {worker} SELECT * FROM"
@@ -202,6 +207,13 @@ static const struct
 		"  FROM unnest($1, $2, $3, $4) AS u (t, c, s, l) GROUP BY t) r"
 		" WHERE a.ctid = r.t RETURNING a.namespace, 0, a.ctid", 4,
 		{TIDARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID}
+	},
+	[IDGEN_SQL_RAISE_EXTERNAL_ENDS] = {
+		"UPDATE ONLY {floor} f SET external_end = external_end + r.a"
+		" FROM (SELECT t, sum(a)::bigint AS a"
+		"  FROM unnest($1, $2) AS u (t, a) GROUP BY t) r"
+		" WHERE f.ctid = r.t RETURNING f.namespace, 0, f.ctid", 2,
+		{TIDARRAYOID, INT8ARRAYOID}
 	},
 	[IDGEN_SQL_INSERT_INCARNATIONS] = {
 		"INSERT INTO {incarnation} SELECT i, n, w,"
@@ -265,7 +277,7 @@ static const struct
 	[IDGEN_SQL_RESET_SUMS] = {
 		"UPDATE ONLY {authority} SET (worker_count, mark_sum) ="
 		" (SELECT count(*), coalesce(sum(high_water), 0) + coalesce("
-		"  (SELECT floor FROM ONLY {floor} WHERE namespace = $1), 0)"
+		"  (SELECT floor::numeric + external_end FROM ONLY {floor} WHERE namespace = $1), 0)"
 		"  FROM ONLY {worker} WHERE namespace = $1) WHERE namespace = $1", 1,
 		{TEXTOID}
 	},

@@ -18,6 +18,7 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/table.h"
+#include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_class.h"
@@ -29,6 +30,7 @@
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
 #include "commands/trigger.h"
+#include "executor/tuptable.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "rewrite/prs2lock.h"
@@ -74,7 +76,7 @@ static const IdgenTableShape shapes[IDGEN_TABLE_COUNT] = {
 			BOOLOID, BOOLOID, BOOLOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID
 		}
 	},
-	[IDGEN_TABLE_FLOOR] = {"idgen_floor", 2, {TEXTOID, INT8OID}},
+	[IDGEN_TABLE_FLOOR] = {"idgen_floor", 3, {TEXTOID, INT8OID, INT8OID}},
 	[IDGEN_TABLE_WORKER] = {
 		"idgen_worker", 4, {TEXTOID, INT4OID, INT8OID, INT8OID}
 	},
@@ -928,6 +930,235 @@ idgen_tables_read_holder(int64 incarnation, IdgenHolderRow *row)
 	}
 	scan_end(&scan);
 	return exists;
+}
+
+/* --------------------------------------------------------------------
+ * While they are being dropped
+ * -------------------------------------------------------------------- */
+
+/* Attribute numbers of idgen_floor. */
+enum
+{
+	FLOOR_NAMESPACE = 1, FLOOR_FLOOR, FLOOR_EXTERNAL_END
+};
+
+/* Of idgen_worker. */
+enum
+{
+	WORKER_NAMESPACE = 1, WORKER_WORKER, WORKER_HIGH_WATER
+};
+
+/* A look at all rows of a table, whatever is attached to it. */
+typedef struct IdgenLook
+{
+	Relation	relation;		/* NULL if there is nothing to be read */
+	Snapshot	snapshot;
+	TableScanDesc scan;
+	TupleTableSlot *slot;		/* the row found last */
+} IdgenLook;
+
+/* Are the columns that are read where they should be, whatever came after? */
+static bool
+columns_readable(const IdgenTableShape *shape, Relation relation)
+{
+	TupleDesc	desc = RelationGetDescr(relation);
+
+	for (int i = 0; i < shape->column_count; i++)
+		if (i >= desc->natts || TupleDescAttr(desc, i)->attisdropped ||
+			TupleDescAttr(desc, i)->atttypid != shape->types[i])
+			return false;
+	return true;
+}
+
+/*
+ * Open a table of a schema for a look, if it has the columns that the script gave
+ * it.  Raises nothing: a drop must not fail because tables are damaged.  Its
+ * triggers, and even its primary key, may be gone already.  The snapshot is the
+ * latest, however old the transaction's own: what others committed since was
+ * promised all the same.
+ */
+static void
+look_begin(IdgenLook *look, IdgenTable table, Oid schema)
+{
+	const IdgenTableShape *shape = &shapes[table];
+	Oid			relid = get_relname_relid(shape->name, schema);
+	bool		readable;
+
+	memset(look, 0, sizeof(*look));
+	look->relation = OidIsValid(relid) ?
+		try_relation_open(relid, AccessShareLock) : NULL;
+	if (look->relation == NULL)
+		return;
+	readable = look->relation->rd_rel->relkind == RELKIND_RELATION &&
+		columns_readable(shape, look->relation);
+	if (!readable)
+	{
+		relation_close(look->relation, NoLock);
+		look->relation = NULL;
+		return;
+	}
+	look->snapshot = RegisterSnapshot(GetLatestSnapshot());
+	look->slot = table_slot_create(look->relation, NULL);
+	look->scan = table_beginscan(look->relation, look->snapshot, 0, NULL);
+}
+
+/* Go to the next row; false if there is none. */
+static bool
+look_next(IdgenLook *look)
+{
+	return look->relation != NULL &&
+		table_scan_getnextslot(look->scan, ForwardScanDirection, look->slot);
+}
+
+static void
+look_end(IdgenLook *look)
+{
+	if (look->relation == NULL)
+		return;
+	table_endscan(look->scan);
+	ExecDropSingleTupleTableSlot(look->slot);
+	UnregisterSnapshot(look->snapshot);
+	relation_close(look->relation, NoLock);
+}
+
+/* A column of a row that a look found; 0 if it is null. */
+static Datum
+look_column(const IdgenLook *look, int attribute)
+{
+	bool		isnull;
+	Datum		value = slot_getattr(look->slot, attribute, &isnull);
+
+	return isnull ? (Datum) 0 : value;
+}
+
+static void
+look_text(const IdgenLook *look, int attribute, char *value)
+{
+	Datum		datum = look_column(look, attribute);
+
+	strlcpy(value, datum == 0 ? "" : TextDatumGetCString(datum), NAMEDATALEN);
+}
+
+/* The Unix ms at which a tick begins; 0 for none, and never past all time. */
+static int64
+tick_ms(const IdgenLayout *layout, int64 tick)
+{
+	int64		ms;
+
+	if (tick <= 0)
+		return 0;
+	return idgen_layout_unix_ms(layout, tick, &ms) ? Min(ms, IDGEN_UNIX_MS_MAX) :
+		IDGEN_UNIX_MS_MAX;
+}
+
+/* The namespaces that are dropped, and the clocks they count by. */
+typedef struct IdgenDropped
+{
+	int			count;
+	IdgenEndedMarks *marks;
+	IdgenLayout *layouts;
+	int			last;			/* found last: rows of one namespace lie together */
+} IdgenDropped;
+
+static void
+list_namespaces(IdgenDropped *dropped, Oid schema)
+{
+	IdgenLook	look;
+	int			room = 0;
+
+	look_begin(&look, IDGEN_TABLE_NAMESPACE, schema);
+	while (look_next(&look))
+	{
+		IdgenEndedMarks *marks;
+		IdgenLayout *layout;
+
+		if (dropped->count == room)
+		{
+			room = Max(16, room * 2);
+			dropped->marks = repalloc(dropped->marks, room * sizeof(IdgenEndedMarks));
+			dropped->layouts = repalloc(dropped->layouts, room * sizeof(IdgenLayout));
+		}
+		marks = &dropped->marks[dropped->count];
+		layout = &dropped->layouts[dropped->count];
+		memset(marks, 0, sizeof(*marks));
+		memset(layout, 0, sizeof(*layout));
+		look_text(&look, IDGEN_NAMESPACE_NAME, marks->namespace_name);
+		layout->epoch_ms = DatumGetInt64(look_column(&look, IDGEN_NAMESPACE_EPOCH_MS));
+		layout->tick_ms = DatumGetInt64(look_column(&look, IDGEN_NAMESPACE_TICK_MS));
+		if (layout->tick_ms > 0 && marks->namespace_name[0] != '\0')
+			dropped->count++;
+	}
+	look_end(&look);
+}
+
+/* The namespace of a row that was found, in its first column; -1 if unknown. */
+static int
+dropped_namespace(IdgenDropped *dropped, const IdgenLook *look)
+{
+	char		name[NAMEDATALEN];
+
+	look_text(look, 1, name);
+	for (int i = 0; i < dropped->count; i++)
+	{
+		int			at = (dropped->last + i) % dropped->count;
+
+		if (strcmp(dropped->marks[at].namespace_name, name) == 0)
+			return dropped->last = at;
+	}
+	return -1;
+}
+
+/*
+ * What the namespaces of this database that are being dropped granted, as far as
+ * the tables can be read; *external_ms is the Unix ms before which every grant of
+ * an external generator ends, 0 if there was none.  For whoever drops the tables:
+ * they are locked already.  palloc'd.
+ */
+IdgenEndedMarks *
+idgen_tables_dropped(int *count, int64 *external_ms)
+{
+	Oid			schema = extension_schema();
+	IdgenDropped dropped = {0, palloc(sizeof(IdgenEndedMarks)), palloc(sizeof(IdgenLayout)), 0};
+	IdgenLook	look;
+
+	*external_ms = 0;
+	*count = 0;
+	if (!OidIsValid(schema))
+		return dropped.marks;
+	list_namespaces(&dropped, schema);
+
+	look_begin(&look, IDGEN_TABLE_FLOOR, schema);
+	while (look_next(&look))
+	{
+		int			at = dropped_namespace(&dropped, &look);
+		int64		end_ms;
+
+		if (at < 0)
+			continue;
+		end_ms = tick_ms(&dropped.layouts[at],
+						 DatumGetInt64(look_column(&look, FLOOR_EXTERNAL_END)));
+		*external_ms = Max(*external_ms, end_ms);
+		end_ms = Max(end_ms, tick_ms(&dropped.layouts[at],
+									 DatumGetInt64(look_column(&look, FLOOR_FLOOR))));
+		dropped.marks[at].told_ms = Max(dropped.marks[at].told_ms, end_ms);
+		dropped.marks[at].granted_ms = Max(dropped.marks[at].granted_ms, end_ms);
+	}
+	look_end(&look);
+
+	look_begin(&look, IDGEN_TABLE_WORKER, schema);
+	while (look_next(&look))
+	{
+		int			at = dropped_namespace(&dropped, &look);
+
+		if (at >= 0)
+			dropped.marks[at].granted_ms =
+				Max(dropped.marks[at].granted_ms,
+					tick_ms(&dropped.layouts[at],
+							DatumGetInt64(look_column(&look, WORKER_HIGH_WATER))));
+	}
+	look_end(&look);
+	*count = dropped.count;
+	return dropped.marks;
 }
 
 /* --------------------------------------------------------------------

@@ -13,6 +13,7 @@
 
 #include "core/grant.h"
 #include "core/layout.h"
+#include "ended.h"
 #include "failure.h"
 
 typedef enum IdgenTable
@@ -93,6 +94,7 @@ extern bool idgen_tables_find(void);
 extern bool idgen_tables_find_quietly(void);
 extern Oid	idgen_tables_relid(IdgenTable table);
 extern bool idgen_tables_ours(Oid relid);
+extern IdgenEndedMarks *idgen_tables_dropped(int *count, int64 *external_ms);
 extern void idgen_tables_wait_until(int64 until_us);
 extern void idgen_tables_watch(void (*changed) (void));
 extern bool idgen_tables_intact(IdgenTable table, Relation relation, char *why,

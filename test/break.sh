@@ -205,6 +205,58 @@ if rule dropped-far-ahead 010_databases 'ran far ahead'; then
 	take src/round.c 'idgen_pool_dropped_anywhere(near_ms)' 'idgen_pool_dropped_anywhere(PG_INT64_MAX)'
 fi
 
+# --- S3: what was promised outside
+
+if rule promise-kept 109_promises 'may have been used|nor does giving it back'; then
+	take src/statement.c '"UPDATE ONLY {incarnation} SET state = '"'deactivated'"',' \
+		'"WITH f AS (UPDATE ONLY {floor} SET external_end = 0) UPDATE ONLY {incarnation} SET state = '"'deactivated'"','
+fi
+if rule promise-of-each-grant 109_promises 'and so does the next grant'; then
+	take src/grant_rows.c 'row->external_added = row->external ?' 'row->external_added = row->external && row->fresh ?'
+fi
+if rule promise-latest 109_promises 'older than the grant'; then
+	take src/tables.c 'RegisterSnapshot(GetLatestSnapshot())' 'RegisterSnapshot(GetTransactionSnapshot())'
+fi
+if rule promise-summed 109_promises 'decrease from outside'; then
+	take src/statement.c 'w.sum + f.floor + f.external_end"' 'w.sum + f.floor + 0 * f.external_end"'
+	take src/grant_rows.c 'return row->external_added + (row' 'return (row'
+	take src/statement.c '(SELECT floor::numeric + external_end FROM' '(SELECT floor::numeric FROM'
+fi
+if rule promise-fenced 109_promises 'that no mark reaches'; then
+	take src/statement.c 'SELECT greatest(floor, external_end) FROM' 'SELECT floor FROM'
+fi
+if rule promise-restored 109_promises 'promises more raises it'; then
+	take src/namespace_rows.c 'higher = floor > ours.floor || external_end > ours.external_end' 'higher = floor > ours.floor'
+fi
+
+# --- S3: what is remembered of what was dropped
+
+if rule drops-read 110_drops 'begins after what was issued'; then
+	take src/shmem.c '		idgen_ended_load();' '		;'
+fi
+if rule drops-before-commit 110_drops 'cannot be written down is refused'; then
+	take src/hooks.c '			write_down_pending();' ''
+	take src/hooks.c 'write_down_pending(void)' 'pg_attribute_unused() write_down_pending(void)'
+fi
+if rule drops-outside 110_drops 'after what was granted outside'; then
+	take src/round.c 'if ((!row->external && ns->run_ahead == 0) ||' 'if (row->external || ns->run_ahead == 0 ||'
+fi
+if rule drops-ahead 110_drops 'begins after what ran ahead'; then
+	take src/round.c 'if ((!row->external && ns->run_ahead == 0) ||' 'if (!row->external ||'
+fi
+if rule drops-saved 110_drops 'so is a grant outside'; then
+	take src/round.c '	if (unsaved)
+		idgen_ended_save();' ''
+	take src/round.c '	bool		unsaved = false;
+
+	for (int i = 0; i < round->item_count; i++)' '	bool		unsaved pg_attribute_unused() = false;
+
+	for (int i = 0; i < round->item_count; i++)'
+fi
+if rule drops-exact 110_drops 'issued at once, time 2'; then
+	take src/ended.c 'bool		known = entry->whole &&' 'bool		known = false && entry->whole &&'
+fi
+
 # --- S5: whose cursor
 
 if rule tenure-under-lock 104_bounds 'another worker'; then
@@ -296,7 +348,7 @@ if rule above-judged 124_clock_steps 'none of the future'; then
 	take src/operation.c 'clock.latest_ms + ABOVE_MAX_MS' 'clock.wall_ms + ABOVE_MAX_MS'
 fi
 if rule dropped-limit 124_clock_steps 'issues IDs of now'; then
-	take src/pool.c 'entry->dropped_until_ms <= limit_ms' 'true'
+	take src/ended.c 'if (gone_ms <= limit_ms)' 'if (true)'
 fi
 if rule marks-freed 121_retention 'under one uuid at most'; then
 	take src/retention.c 'idgen_marks_free_gone(is_gone);' ''

@@ -63,7 +63,7 @@ sub marks_in
 		if ($line =~ /^COPY "Od d"\.idgen_(\w+) /) { $table = $1; }
 		elsif ($line eq '\\.') { $table = ''; }
 		elsif (($table // '') eq 'worker' && $line =~ /^(\w+)\t(\d+)\t(\d+)\t/) { $marks{"$1 $2"} = $3; }
-		elsif (($table // '') eq 'floor' && $line =~ /^(\w+)\t(\d+)$/) { $marks{"$1 -1"} = $2; }
+		elsif (($table // '') eq 'floor' && $line =~ /^(\w+)\t(\d+)\t\d+$/) { $marks{"$1 -1"} = $2; }
 	}
 	return \%marks;
 }

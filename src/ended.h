@@ -1,0 +1,87 @@
+/*
+ * ended.h
+ *		Until when namespaces that may be gone issued IDs.
+ */
+#ifndef IDGEN_ENDED_H
+#define IDGEN_ENDED_H
+
+#include "postgres.h"
+
+#include "port/atomics.h"
+#include "storage/lwlock.h"
+
+/*
+ * What is remembered of one namespace, by name.  All times in Unix ms, past the
+ * last tick meant; 0 = none.
+ */
+typedef struct IdgenEnded
+{
+	Oid			database;
+	bool		gone;			/* dropped with its database, or about to be */
+	bool		dropping;		/* by a transaction that is going on */
+	bool		whole;			/* of all grants older than this life of shared memory
+								 * "inherited_ms" knows the end */
+	bool		external;		/* some were told to external generators since */
+	char		database_name[NAMEDATALEN];
+	char		namespace_name[NAMEDATALEN];	/* empty = unused entry */
+	int64		issued_ms;		/* by cursors that have ended */
+	int64		inherited_ms;
+	int64		bound_ms;		/* of all that was or will be issued, as far as that
+								 * is not known otherwise; in the file */
+	int64		dropped_ms;		/* of all that was issued when it was dropped last */
+	int64		undo_ms;		/* "dropped_ms" before the drop that is going on */
+	uint64		version;		/* of the state in which the bound was last raised */
+} IdgenEnded;
+
+#define IDGEN_ENDED_MAX 4096
+
+typedef struct IdgenEndedState
+{
+	LWLock		lock;			/* of all below; held for a look at all entries at
+								 * most, and never together with another one */
+	LWLock		file_lock;		/* who writes the file */
+	pg_atomic_uint32 missed;	/* some end was not noted: what was issued is not
+								 * known any more, only what was granted */
+	uint64		version;		/* moves with all that belongs in the file */
+	uint64		saved_version;	/* what the file has */
+	IdgenEnded	entries[IDGEN_ENDED_MAX];
+} IdgenEndedState;
+
+/* What the tables say of a namespace that is dropped with the extension. */
+typedef struct IdgenEndedMarks
+{
+	char		namespace_name[NAMEDATALEN];
+	int64		granted_ms;		/* the end of everything granted or fenced */
+	int64		told_ms;		/* that of grants to external generators, and the floor */
+} IdgenEndedMarks;
+
+extern void idgen_ended_init(int tranche);
+extern void idgen_ended_load(void);
+
+/* --- while a namespace lives; by the authority process */
+extern void idgen_ended_inherit(Oid database, const char *namespace_name,
+								int64 granted_ms);
+extern bool idgen_ended_promise(Oid database, const char *namespace_name,
+								int64 end_ms, int64 ahead_ms, bool external,
+								int64 *bound_ms);
+extern void idgen_ended_save(void);
+
+/* --- the end of a cursor; these cannot fail */
+extern void idgen_ended_note(Oid database, const char *namespace_name,
+							 int64 issued_ms);
+
+/* --- a drop: before the commit, and after the transaction */
+extern void idgen_ended_bound_cursor(Oid database, const char *namespace_name,
+									 int64 granted_ms);
+extern void idgen_ended_begin_drop(Oid database, bool whole_database,
+								   const IdgenEndedMarks *marks, int count);
+extern void idgen_ended_committed(Oid database, const IdgenEndedMarks *marks,
+								  int count);
+extern void idgen_ended_aborted(Oid database);
+
+/* --- where a new namespace begins */
+extern int64 idgen_ended_dropped_until(Oid database, const char *database_name,
+									   const char *namespace_name, int64 limit_ms);
+extern int64 idgen_ended_dropped_anywhere(int64 limit_ms);
+
+#endif							/* IDGEN_ENDED_H */

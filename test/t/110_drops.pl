@@ -1,0 +1,190 @@
+# What was issued under a name is not issued again when the extension or the database is dropped and
+# made anew, also across crashes and restarts: a file of the server remembers.
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use lib "$ENV{IDGEN_TOP}/test/generator";
+use Generator;
+use Idgen::Ledger;
+use Idgen::Node;
+use Idgen::Session;
+
+my $node = idgen_node('drops', extension => 0, conf => "idgen.wait_timeout = '60s'\nidgen.max_clock_error = '100ms'\nrestart_after_crash = on");
+my $ledger = Idgen::Ledger->new;
+my $file = $node->data_dir . '/pg_stat/idgen_ended.stat';
+
+my $ahead = q{SELECT idgen_create_namespace('n', worker_bits => 1, sequence_bits => 2, horizon => '6 s', grant_interval => '2 s', run_ahead => '5 s', promotion => 'fence')};
+my $outside = q{SELECT idgen_create_namespace('n', worker_bits => 1, sequence_bits => 2, horizon => '3 s', grant_interval => '3 s', promotion => 'fence')};
+
+sub session { return Idgen::Session->new($node, dbname => $_[0], @_ > 1 ? (options => "-c $_[1]") : ()); }
+
+# Issues until no more comes without waiting: some seconds ahead of the clock.
+sub use_ahead
+{
+	my ($session, $label) = @_;
+	my $greatest = 0;
+	$session->value(q{SET idgen.wait_timeout = '100ms'});
+	for (1 .. 25)
+	{
+		my $result = $session->query(q{SELECT * FROM idgen_next_batch(500, 'n')});
+		next if $result->{error};
+		$ledger->add($label, $result);
+		$greatest = $result->{rows}[-1][0];
+	}
+	$session->value(q{RESET idgen.wait_timeout});
+	cmp_ok($session->value("SELECT extract(epoch FROM idgen_timestamp($greatest, 'n') - clock_timestamp())"), '>', 1, "$label: issued seconds ahead of the clock")
+	  or diag($greatest);
+	return $greatest;
+}
+
+# The first ID of a namespace made anew.
+sub begins_after
+{
+	my ($session, $label, $greatest, $name) = @_;
+	my $result = $session->query(q{SELECT * FROM idgen_next_batch(50, 'n')});
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$ledger->add($label, $result);
+	return cmp_ok($result->{rows}[0][0] // 0, '>', $greatest, $name) || diag(explain($result->{error}));
+}
+
+# A process of the server dies, so that all others go and shared memory begins anew.
+sub crash_memory
+{
+	my $victim = Idgen::Session->new($node);
+	my $boot = $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'});
+	kill 'KILL', $victim->pid;
+	ok( wait_until(
+			sub {
+				my ($next) = eval { Idgen::Session->try_new($node) };
+				return 0 unless $next;
+				my $rows = $next->query(q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'})->{rows} // [];
+				$next->close;
+				return @$rows && $rows->[0][0] ne $boot;
+			}),
+		'shared memory begins anew');
+	return;
+}
+
+my %passes = (
+	'a crash' => \&crash_memory,
+	'a restart' => sub { $node->restart; },
+	'a kill of the postmaster' => sub { crash($node); $node->start; });
+
+# --- DROP EXTENSION
+
+foreach my $what (sort keys %passes)
+{
+	my $name = 'extension_' . $what =~ s/\W/_/gr;
+	create_database($node, $name, $ahead);
+	my $session = session($name);
+	my $greatest = use_ahead($session, $name);
+	is($session->sqlstate('DROP EXTENSION idgen'), '', 'the extension is dropped');
+	$session->close;
+	$passes{$what}->();
+	$session = session($name);
+	$session->query("CREATE EXTENSION idgen; $ahead");
+	begins_after($session, $name, $greatest, "made anew after $what, it begins after what was issued");
+	$session->close;
+}
+
+# --- DROP DATABASE, with grants outside and ahead of the clock
+
+foreach my $what ('nothing', sort keys %passes)
+{
+	my $name = 'database_' . $what =~ s/\W/_/gr;
+	create_database($node, $name, $outside);
+	my $session = session($name);
+	my $held = Generator::activate($session, 'n');
+	my ($last) = (Generator::ids_of($held, 1, 2))[-1];
+	$session->close;
+	$passes{$what}->() if $passes{$what} && $what ne 'a restart';
+	is($node->psql('postgres', "DROP DATABASE $name"), 0, 'the database is dropped');
+	$passes{$what}->() if $what eq 'a restart';
+	create_database($node, $name, $outside);
+	$session = session($name);
+	begins_after($session, $name, $last, "one of that name, after $what, begins after what was granted outside");
+	$session->close;
+}
+{
+	create_database($node, 'ran', $ahead);
+	my $session = session('ran');
+	my $greatest = use_ahead($session, 'ran');
+	$session->close;
+	crash_memory();
+	is($node->psql('postgres', 'DROP DATABASE ran'), 0, 'a database that nobody has used since a crash is dropped');
+	create_database($node, 'ran', $ahead);
+	$session = session('ran');
+	begins_after($session, 'ran', $greatest, 'one of that name begins after what ran ahead of the clock');
+	$session->close;
+}
+
+# --- Who drops and creates in a loop does not wait for grants nobody used.
+
+my $patient = q{SELECT idgen_create_namespace('n', horizon => '50 min', grant_interval => '40 min')};
+create_database($node, 'loop', $patient);
+my $session = session('loop', 'idgen.wait_timeout=10s');
+foreach my $round (1 .. 3)
+{
+	my $result = $session->query(q{SELECT idgen_next('n')});
+	is(Idgen::Session::state_of($result), '', "issued at once, time $round") or diag(explain($result->{error}));
+	$ledger->add('loop', $result);
+	$session->query("DROP EXTENSION idgen; CREATE EXTENSION idgen; $patient");
+}
+is($session->sqlstate(q{SELECT idgen_next('n')}), '', 'and after that');
+
+# --- Rolled back, a drop has changed nothing, in memory or on disk.
+
+is($session->sqlstate('BEGIN; DROP EXTENSION idgen; ROLLBACK'), '', 'rolled back');
+is($session->sqlstate(q{SELECT idgen_next('n')}), '', 'it issues');
+is($session->sqlstate('BEGIN; SAVEPOINT s; DROP EXTENSION idgen; ROLLBACK TO s; COMMIT'), '', 'rolled back to a savepoint');
+is($session->sqlstate(q{SELECT idgen_next('n')}), '', 'it issues');
+# A deferred constraint fails at the commit, a trigger of it after the file has been written.
+is($session->sqlstate('CREATE TABLE later (a int PRIMARY KEY, b int REFERENCES later DEFERRABLE INITIALLY DEFERRED)'), '', 'a constraint that fails at commit');
+is($session->sqlstate('BEGIN; INSERT INTO later VALUES (1, 2); DROP EXTENSION idgen; COMMIT'), '23503', 'the commit fails');
+is($session->sqlstate(q{SELECT idgen_next('n')}), '', 'it issues');
+
+# --- What cannot be written down is refused before the commit.
+
+my $directory = $node->data_dir . '/pg_stat';
+chmod 0500, $directory or die $!;
+my $result = $session->query('DROP EXTENSION idgen');
+like(join(' ', map { $_ // '' } @{ $result->{error} // {} }{ 'C', 'M' }), qr/^42501 could not write file "pg_stat\/idgen_ended/, 'a drop that cannot be written down is refused');
+is($session->value(q{SELECT count(*) FROM pg_extension WHERE extname = 'idgen'}), 1, 'before its commit');
+is($session->sqlstate(q{SELECT idgen_next('n')}), '', 'it issues');
+$result = $session->query(q{SET idgen.wait_timeout = '1s'; SELECT * FROM idgen_activate('n')});
+like(join(' ', map { $_ // '' } @{ $result->{error} // {} }{ 'C', 'D' }), qr/^IG005 could not write file/, 'and so is a grant outside');
+is($session->value(q{SELECT external_end FROM idgen_floor WHERE namespace = 'n'}), 0, 'nothing was granted');
+chmod 0700, $directory or die $!;
+$session->value(q{SET idgen.wait_timeout = '20s'});
+my $held = Generator::activate($session, 'n');
+ok($held, 'then it is granted');
+
+# --- It is written at most once a horizon.
+
+my $written = (stat $file)[1];
+$held = Generator::next_grant($session, $held, length => q{'20 ms'}) foreach (1 .. 20);
+is((stat $file)[1], $written, 'grants up to the bound do not write the file');
+$session->close;
+
+# --- A file of no use
+
+$node->stop;
+PostgreSQL::Test::Utils::append_to_file($file, 'x');
+$node->start;
+is($node->safe_psql('loop', q{SELECT idgen_next('n') > 0}), 't', 'a longer file is read as far as it goes');
+$node->stop;
+open(my $handle, '+<', $file) or die $!;
+seek($handle, 40, 0);
+print $handle 'damaged';
+close $handle;
+my $position = -s $node->logfile;
+$node->start;
+like(log_since($node, $position), qr/file "pg_stat\/idgen_ended.stat" is damaged/, 'a damaged one is not, which is logged');
+is($node->safe_psql('loop', q{SELECT idgen_next('n') > 0}), 't', 'and stops nobody');
+
+$ledger->is_unique('drops');
+$node->stop;
+done_testing();
