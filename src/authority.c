@@ -33,6 +33,7 @@
 #include "mailbox.h"
 #include "namespace.h"
 #include "operation.h"
+#include "policy.h"
 #include "pool.h"
 #include "publication.h"
 #include "retention.h"
@@ -471,6 +472,7 @@ turn(void)
 	{
 		(void) idgen_round_serve(&round);
 		answer(&round);
+		idgen_policy_let_go();
 		round.survey_count = idgen_pool_survey(MyDatabaseId, round.surveys,
 											   idgen_shared->slot_count);
 		note_due(&round);

@@ -18,6 +18,7 @@
 #include "marks.h"
 #include "namespace.h"
 #include "namespace_rows.h"
+#include "policy.h"
 #include "pool.h"
 #include "publication.h"
 #include "round.h"
@@ -41,6 +42,19 @@ typedef struct IdgenAftermath
  * -------------------------------------------------------------------- */
 
 /*
+ * Look a namespace up whose durability the answer has; its policy stays as it is
+ * until the answer is given.  NULL and the failure if that cannot be.
+ */
+static IdgenNamespace *
+find_namespace(const char *name, IdgenFailure *failure, IdgenAftermath *aftermath)
+{
+	if (!idgen_policy_hold(name, failure))
+		return NULL;
+	aftermath->ns = idgen_namespace_find(name);
+	return aftermath->ns;
+}
+
+/*
  * The namespace of a request, locked, if the role owns it; else NULL and the
  * failure.  What another session has locked is not waited for: that would hold
  * up all others.
@@ -49,8 +63,10 @@ static IdgenNamespace *
 owned_namespace(const IdgenMailTaken *request, IdgenFailure *failure,
 				IdgenAftermath *aftermath)
 {
-	IdgenNamespace *ns = idgen_namespace_find(request->mail.namespace_name);
+	IdgenNamespace *ns = find_namespace(request->mail.namespace_name, failure, aftermath);
 
+	if (failure->kind != IDGEN_FAILURE_NONE)
+		return NULL;
 	if (ns == NULL)
 		idgen_failure_set(failure, IDGEN_FAILURE_UNDEFINED, NULL, NULL);
 	else if (!idgen_namespace_owned(ns, request->role))
@@ -65,7 +81,6 @@ owned_namespace(const IdgenMailTaken *request, IdgenFailure *failure,
 						  "Retry; if it goes on, look in pg_locks for who holds it.");
 		ns = NULL;
 	}
-	aftermath->ns = ns;
 	return ns;
 }
 
@@ -190,9 +205,9 @@ deactivate(const IdgenMailTaken *request, IdgenFailure *failure,
 		reject(failure);
 		return;
 	}
-	if (row.active)
+	(void) find_namespace(row.namespace_name, failure, aftermath);
+	if (row.active && failure->kind == IDGEN_FAILURE_NONE)
 		idgen_grant_rows_deactivate(request->mail.incarnation);
-	aftermath->ns = idgen_namespace_find(row.namespace_name);
 }
 
 /* The owner of a namespace ends somebody's incarnation. */
@@ -204,7 +219,11 @@ end_incarnation(const IdgenMailTaken *request, IdgenFailure *failure,
 	IdgenNamespace *ns = NULL;
 
 	if (idgen_grant_rows_read_incarnation(request->mail.incarnation, &row))
-		ns = idgen_namespace_find(row.namespace_name);
+	{
+		ns = find_namespace(row.namespace_name, failure, aftermath);
+		if (failure->kind != IDGEN_FAILURE_NONE)
+			return;
+	}
 	else if (superuser_arg(request->role))
 	{
 		idgen_failure_set(failure, IDGEN_FAILURE_REJECTED, "It is unknown.",
@@ -221,7 +240,6 @@ end_incarnation(const IdgenMailTaken *request, IdgenFailure *failure,
 	if (row.active)
 		idgen_grant_rows_end_incarnation(request->mail.incarnation);
 	aftermath->kill_incarnation = !row.external;
-	aftermath->ns = ns;
 }
 
 /* --------------------------------------------------------------------
@@ -317,13 +335,11 @@ idgen_operation_serve(const IdgenMailTaken *request)
 	if (done && answer.failure.kind == IDGEN_FAILURE_NONE)
 		clean_up(request, &aftermath);
 	if (answer.failure.kind == IDGEN_FAILURE_UNAVAILABLE)
-	{
 		idgen_mailbox_note(request, &answer.failure);
-		return false;
-	}
-	if (answer.failure.kind == IDGEN_FAILURE_NONE && aftermath.ns != NULL)
+	else if (answer.failure.kind == IDGEN_FAILURE_NONE && aftermath.ns != NULL)
 		idgen_publication_answer(aftermath.ns, request, &answer);
 	else
 		idgen_mailbox_answer(request, &answer);
-	return true;
+	idgen_policy_let_go();
+	return answer.failure.kind != IDGEN_FAILURE_UNAVAILABLE;
 }

@@ -14,15 +14,25 @@
  *	  incarnation it was decided for, compared by tenure under the slot's lock;
  *	  or as the answer to an external generator.  With durability "quorum" it is
  *	  held back until synchronous standbys have flushed it, too: publication.c.
+ * 4. By which durability, is read under the lock of policy.c, which is held from
+ *	  before the first look at the namespace until everything of the round has
+ *	  been published, answered or held back; so it is for operation.c.  A change
+ *	  of durability or promotion policy waits for that.  So what was not confirmed
+ *	  was published, and its transaction had ended, before "quorum" was committed,
+ *	  and therefore before "trust" was, which may be taken only after that: a
+ *	  standby that has replayed "trust" has replayed it as well.  What is decided
+ *	  after "quorum" was committed is decided by it.  And what is held back stays
+ *	  so if "quorum" is given up meanwhile: then it is confirmed, or nobody gets it.
  *
  * A crash before 2 leaves nothing; between 2 and 3 a gap: the mark says that
  * the interval is gone.  An external generator whose answer was lost asks again
  * with the same request id.  An error between 2 and 3 is a gap as well; the next
  * round continues from the mark.
  *
- * A round waits for nothing: rows that another session has locked are left out
- * and tried again, with their namespace.  If a round fails, it is repeated
- * namespace by namespace, so that one that is damaged delays no other.
+ * A round waits for nothing: rows that another session has locked, and policies
+ * that one is changing, are left out and tried again, with their namespace.  If a
+ * round fails, it is repeated namespace by namespace, so that one that is damaged
+ * delays no other.
  */
 #include "compat.h"
 
@@ -42,6 +52,7 @@
 #include "identity.h"
 #include "marks.h"
 #include "namespace_rows.h"
+#include "policy.h"
 #include "publication.h"
 #include "quorum.h"
 #include "settings.h"
@@ -275,8 +286,14 @@ quorum_available(IdgenJob *job)
 static bool
 open_namespace(const IdgenRound *round, IdgenJob *job)
 {
-	IdgenNamespace *ns = idgen_namespace_find(job->name);
+	IdgenNamespace *ns;
 
+	if (!idgen_policy_hold(job->name, &job->failure))
+	{
+		job->retry = true;
+		return false;
+	}
+	ns = idgen_namespace_find(job->name);
 	if (round->clock.verdict == IDGEN_CLOCK_AHEAD)
 		idgen_step_set_failure(&round->clock, &job->failure);
 	else if (ns == NULL)

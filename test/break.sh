@@ -427,7 +427,18 @@ if rule quorum-needed 131_quorum 'nothing was granted'; then
 	take src/round.c 'if (ns->quorum && !quorum_available(job))' 'if (false)'
 fi
 if rule quorum-left 131_quorum 'cannot be given up while nothing is confirmed'; then
-	take src/namespace_functions.c 'if (idgen_quorum_named() && !idgen_quorum_wait(' 'if (false && !idgen_quorum_wait('
+	take src/namespace_functions.c 'if (!idgen_quorum_wait(' 'if (false && !idgen_quorum_wait('
+fi
+if rule quorum-left-named 132_policy 'with no standby named'; then
+	take src/namespace_functions.c 'if (!idgen_quorum_named())' 'if (!idgen_quorum_named())
+		return;
+	if (false)'
+fi
+if rule policy-held 132_policy 'by a policy that is being changed'; then
+	take src/policy.c 'if (LockAcquire(&tag, ShareLock, true, true) == LOCKACQUIRE_NOT_AVAIL)' 'if (false)'
+fi
+if rule policy-change-waits 132_policy 'the policy is not changed under it'; then
+	take src/namespace_functions.c '		idgen_policy_begin_change(ns->name, until_us);' '		;'
 fi
 if rule policy-committed 131_quorum 'nor given up in one'; then
 	take src/namespace_functions.c 'if (changed_here)' 'if (false)'
