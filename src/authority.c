@@ -193,7 +193,7 @@ end_unused_cursors(IdgenRound *round)
 	{
 		char		message[IDGEN_FAILURE_TEXT_MAX];
 
-		idgen_round_abort(context, message, sizeof(message));
+		idgen_round_abort(context, message);
 	}
 	PG_END_TRY();
 }

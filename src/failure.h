@@ -60,6 +60,7 @@ typedef struct IdgenFailure
 
 extern void idgen_failure_set(IdgenFailure *failure, IdgenFailureKind kind,
 							  const char *detail, const char *hint);
+extern void idgen_failure_copy(char *to, const char *words);
 extern const char *idgen_failure_name(IdgenFailureKind kind);
 extern void idgen_failure_strengthen(IdgenFailure *failure,
 									 const IdgenFailure *other);

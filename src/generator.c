@@ -313,21 +313,18 @@ typedef struct IdgenCall
 } IdgenCall;
 
 /*
- * When a call had to open its namespace first, the time that may take counts:
- * this is when the call must be over.  0 = it did not.
+ * A call must be over at until_us if it had to open its namespace first, which may
+ * have taken time; 0 = it did not.
  */
-static int64 opened_until_us = 0;
-
 static void
-call_begin(IdgenCall *call, IdgenNamespace *ns)
+call_begin(IdgenCall *call, IdgenNamespace *ns, int64 until_us)
 {
 	int64		now_us = idgen_clock_monotonic_us();
 
 	call->ns = ns;
 	call->may_wait = idgen_wait_timeout_ms > 0;
-	call->until_us = opened_until_us != 0 ? opened_until_us :
+	call->until_us = until_us != 0 ? until_us :
 		now_us + (int64) idgen_wait_timeout_ms * 1000;
-	opened_until_us = 0;
 	call->locked_until_us = Max(call->until_us, now_us + LOCKED_AT_LEAST_US);
 	call->spent_us = 0;
 	call->dry_us = 0;
@@ -616,7 +613,7 @@ refuse(const IdgenNamespace *ns, const IdgenFailure *failure)
 
 /* An error unless this namespace can be issued from, here and now. */
 static void
-check_may_issue(IdgenNamespace *ns)
+check_may_issue(IdgenNamespace *ns, int64 until_us)
 {
 	IdgenFailure failure;
 
@@ -647,28 +644,26 @@ check_may_issue(IdgenNamespace *ns)
 		refuse(ns, &failure);
 
 	idgen_namespace_require_committed(ns);
-	if (!idgen_namespace_check_issue(ns, &failure))
+	if (!idgen_namespace_check_issue(ns, until_us, &failure))
 		refuse(ns, &failure);
 	ns->open_version = ns->version;
 }
 
 /*
- * The namespace to issue from.  Errors: 55000 without preloading or inside the
+ * The namespace to issue from, and the monotonic time at which the call that
+ * opens it must be over.  Errors: 55000 without preloading or inside the
  * transaction that created the namespace, 42704, 42501, and those of
  * check_may_issue.
  */
 IdgenNamespace *
-idgen_generator_open(const char *name, int name_length)
+idgen_generator_open(const char *name, int name_length, int64 *until_us)
 {
 	IdgenNamespace *ns;
 
 	idgen_namespace_require_preloaded(name, name_length);
-	opened_until_us = idgen_clock_monotonic_us() +
-		(int64) idgen_wait_timeout_ms * 1000;
-	idgen_tables_wait_until(opened_until_us);
-	ns = idgen_namespace_get(name, name_length);
-	check_may_issue(ns);
-	idgen_tables_wait_until(0);
+	*until_us = idgen_clock_monotonic_us() + (int64) idgen_wait_timeout_ms * 1000;
+	ns = idgen_namespace_get_until(name, name_length, *until_us);
+	check_may_issue(ns, *until_us);
 	return ns;
 }
 
@@ -684,9 +679,8 @@ heed_changes(const IdgenCall *call)
 	AcceptInvalidationMessages();
 	if (idgen_namespace_current(ns))
 		return;
-	idgen_tables_wait_until(call->until_us);
-	check_may_issue(idgen_namespace_get(ns->name, ns->name_length));
-	idgen_tables_wait_until(0);
+	check_may_issue(idgen_namespace_get_until(ns->name, ns->name_length, call->until_us),
+					call->until_us);
 }
 
 /* Count what a pass without success met. */
@@ -833,13 +827,20 @@ issue_fast(IdgenNamespace *ns, int32 count, IdgenCursorRun *run)
 
 /* The next ID, by all means; apart, so that the common case needs no room for it. */
 static pg_noinline int64
-next_slowly(IdgenNamespace *ns)
+next_slowly(IdgenNamespace *ns, int64 until_us)
 {
 	IdgenCursorRun run;
 	IdgenCall	call;
 
-	call_begin(&call, ns);
+	call_begin(&call, ns, until_us);
 	return issue_slowly(&call, 1, &run);
+}
+
+/* The next ID for a call that opened the namespace, with its time. */
+int64
+idgen_generator_first(IdgenNamespace *ns, int64 until_us)
+{
+	return next_slowly(ns, until_us);
 }
 
 /* The next ID. */
@@ -849,17 +850,18 @@ idgen_generator_next(IdgenNamespace *ns)
 	IdgenCursorRun run = {0};	/* for compilers that see less */
 
 	if (unlikely(!issue_fast(ns, 1, &run)))
-		return next_slowly(ns);
-	opened_until_us = 0;
+		return next_slowly(ns, 0);
 	return note_issued(ns, &ns->refs[ns->at], &run);
 }
 
 /*
  * Exactly count IDs, as runs of consecutive ones in ascending order; palloc'd.
  * All are taken, or an error is raised and those taken so far are a gap.
+ * until_us is that of idgen_generator_open; 0 if it was open.
  */
 IdgenIdRun *
-idgen_generator_batch(IdgenNamespace *ns, int32 count, int *run_count)
+idgen_generator_batch(IdgenNamespace *ns, int32 count, int64 until_us,
+					  int *run_count)
 {
 	IdgenCall	call;
 	int			runs_max = 16;
@@ -867,7 +869,7 @@ idgen_generator_batch(IdgenNamespace *ns, int32 count, int *run_count)
 	int32		left = count;
 
 	*run_count = 0;
-	call_begin(&call, ns);
+	call_begin(&call, ns, until_us);
 	while (left > 0)
 	{
 		IdgenCursorRun run;

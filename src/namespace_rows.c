@@ -201,7 +201,7 @@ idgen_namespace_rows_merge(const IdgenNamespaceRow *row)
 {
 	IdgenNamespaceRow ours;
 
-	if (!idgen_tables_read_namespace(row->name, &ours))
+	if (!idgen_tables_read_namespace(row->name, &ours, 0))
 	{
 		idgen_tables_announce();
 		return true;

@@ -326,7 +326,7 @@ idgen_operation_serve(const IdgenMailTaken *request)
 	{
 		char		message[IDGEN_FAILURE_TEXT_MAX];
 
-		idgen_round_abort(context, message, sizeof(message));
+		idgen_round_abort(context, message);
 		idgen_failure_set(&answer.failure, IDGEN_FAILURE_UNAVAILABLE, message,
 						  NULL);
 	}

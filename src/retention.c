@@ -105,7 +105,7 @@ idgen_retention_step(void)
 	{
 		char		message[IDGEN_FAILURE_TEXT_MAX];
 
-		idgen_round_abort(context, message, sizeof(message));
+		idgen_round_abort(context, message);
 	}
 	PG_END_TRY();
 }

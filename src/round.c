@@ -718,7 +718,7 @@ static bool
 may_acquire(const IdgenNamespace *ns, Oid role)
 {
 	return idgen_namespace_owned(ns, role) ||
-		idgen_tables_privileged(ns->name, IDGEN_PRIVILEGE_ACQUIRE, role);
+		idgen_tables_privileged(ns->name, IDGEN_PRIVILEGE_ACQUIRE, role, 0);
 }
 
 /*
@@ -852,19 +852,15 @@ set_granted_up(IdgenFailure *failure, const IdgenJob *job, int64 granted_end,
 	if (granted_end > job->now + idgen_round_horizon(job->ns))
 	{
 		set_until(failure, IDGEN_FAILURE_CLOCK, job->ns, retry_at);
-		strlcpy(failure->detail,
-				"The incarnation was granted a time that the clock, set back since, has not reached again.",
-				IDGEN_FAILURE_TEXT_MAX);
-		strlcpy(failure->hint,
-				"Retry then, or activate a fresh incarnation with idgen_activate().",
-				IDGEN_FAILURE_TEXT_MAX);
+		idgen_failure_copy(failure->detail,
+						   "The incarnation was granted a time that the clock, set back since, has not reached again.");
+		idgen_failure_copy(failure->hint,
+						   "Retry then, or activate a fresh incarnation with idgen_activate().");
 		return;
 	}
 	set_until(failure, IDGEN_FAILURE_NOT_YET, job->ns, retry_at);
-	strlcpy(failure->detail, "The incarnation is granted up to the horizon.",
-			IDGEN_FAILURE_TEXT_MAX);
-	strlcpy(failure->hint, "Issue from what it has been granted, and ask again then.",
-			IDGEN_FAILURE_TEXT_MAX);
+	idgen_failure_copy(failure->detail, "The incarnation is granted up to the horizon.");
+	idgen_failure_copy(failure->hint, "Issue from what it has been granted, and ask again then.");
 }
 
 /* A new grant for an incarnation in good standing. */
@@ -1102,7 +1098,7 @@ idgen_round_commit(MemoryContext context)
  * for standbys, are none of its business.
  */
 void
-idgen_round_abort(MemoryContext context, char *message, Size message_size)
+idgen_round_abort(MemoryContext context, char *message)
 {
 	ErrorData  *error;
 
@@ -1114,7 +1110,7 @@ idgen_round_abort(MemoryContext context, char *message, Size message_size)
 	idgen_marks_forget_all();
 	idgen_pool_release_reserved(MyDatabaseId, tenure_before);
 	idgen_publication_forget_first(tenure_before);
-	strlcpy(message, error->message, message_size);
+	idgen_failure_copy(message, error->message);
 	FreeErrorData(error);
 }
 
@@ -1245,7 +1241,7 @@ carry_out(IdgenRound *round)
  * of it is in the tables or in shared memory.
  */
 static bool
-try_round(IdgenRound *round, char *message, Size message_size)
+try_round(IdgenRound *round, char *message)
 {
 	MemoryContext context = CurrentMemoryContext;
 	volatile bool done = false;
@@ -1257,7 +1253,7 @@ try_round(IdgenRound *round, char *message, Size message_size)
 	}
 	PG_CATCH();
 	{
-		idgen_round_abort(context, message, message_size);
+		idgen_round_abort(context, message);
 	}
 	PG_END_TRY();
 	return done;
@@ -1269,7 +1265,7 @@ complain(const char *message)
 {
 	if (strncmp(last_complaint, message, sizeof(last_complaint) - 1) == 0)
 		return;
-	strlcpy(last_complaint, message, sizeof(last_complaint));
+	idgen_failure_copy(last_complaint, message);
 	ereport(LOG,
 			(errmsg("idgen authority could not grant: %s", message),
 			 errdetail("It goes on trying; this is logged once until it succeeds.")));
@@ -1291,7 +1287,7 @@ serve_alone(const IdgenRound *whole, IdgenJob *job)
 	round.jobs = &fresh;
 	round.job_count = 1;
 	round.item_count = 0;
-	done = try_round(&round, message, sizeof(message));
+	done = try_round(&round, message);
 	if (!done)
 	{
 		complain(message);
@@ -1318,7 +1314,7 @@ idgen_round_serve(IdgenRound *round)
 	round->item_count = 0;
 	round->items = palloc((round->item_max + 1) * sizeof(IdgenItem));
 	round->answers = palloc0((round->request_count + 1) * sizeof(IdgenAnswer));
-	if (!try_round(round, message, sizeof(message)))
+	if (!try_round(round, message))
 		for (int i = 0; i < round->job_count; i++)
 			done &= serve_alone(round, &round->jobs[i]);
 	if (done)

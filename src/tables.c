@@ -469,16 +469,6 @@ typedef struct IdgenScan
 	HeapTuple	tuple;			/* NULL if there is none */
 } IdgenScan;
 
-/* How long, at most, this call may wait for locks; 0 = not limited so far. */
-static int64 wait_until_us = 0;
-
-/* Bound the waits for locks on the tables by a monotonic time; 0 = anew each. */
-void
-idgen_tables_wait_until(int64 until_us)
-{
-	wait_until_us = until_us;
-}
-
 static void
 unavailable(const char *name, const char *why)
 {
@@ -490,23 +480,21 @@ unavailable(const char *name, const char *why)
 }
 
 /*
- * Lock a table, but wait for no more than idgen.wait_timeout: somebody may be in
- * the middle of a long transaction with DROP EXTENSION.
+ * Lock a table, but wait no longer than until a monotonic time; 0 is
+ * idgen.wait_timeout from now on.  Somebody may be in the middle of a long
+ * transaction with DROP EXTENSION.
  */
 static void
-lock_within_timeout(IdgenTable table, LOCKMODE mode, const char *name)
+lock_within_timeout(IdgenTable table, LOCKMODE mode, const char *name,
+					int64 until_us)
 {
-	int64		give_up_at_us = 0;
-
 	while (!ConditionalLockRelationOid(found.relids[table], mode))
 	{
 		int64		now_us = idgen_clock_monotonic_us();
 
-		/* a bound in the past was left behind by a call that failed */
-		if (give_up_at_us == 0)
-			give_up_at_us = wait_until_us > now_us ? wait_until_us :
-				now_us + (int64) idgen_wait_timeout_ms * 1000;
-		if (now_us >= give_up_at_us)
+		if (until_us == 0)
+			until_us = now_us + (int64) idgen_wait_timeout_ms * 1000;
+		if (now_us >= until_us)
 			ereport(ERROR,
 					(errcode(ERRCODE_IDGEN_UNAVAILABLE),
 					 errmsg("namespace \"%s\" is unavailable", name),
@@ -533,7 +521,7 @@ idgen_tables_lock_intact(const char *name)
 		Relation	relation;
 		bool		intact;
 
-		lock_within_timeout(i, RowExclusiveLock, name);
+		lock_within_timeout(i, RowExclusiveLock, name, 0);
 		relation = try_relation_open(found.relids[i], NoLock);
 		if (relation == NULL)
 			ereport(ERROR,
@@ -567,13 +555,13 @@ locked_for_writing(IdgenTable table)
  * taken.
  */
 static LOCKMODE
-lock_for_reading(IdgenTable table, const char *name)
+lock_for_reading(IdgenTable table, const char *name, int64 until_us)
 {
 	if (ConditionalLockRelationOid(found.relids[table], AccessShareLock))
 		return AccessShareLock;
 	if (locked_for_writing(table))
 		return NoLock;
-	lock_within_timeout(table, AccessShareLock, name);
+	lock_within_timeout(table, AccessShareLock, name, until_us);
 	return AccessShareLock;
 }
 
@@ -583,12 +571,12 @@ lock_for_reading(IdgenTable table, const char *name)
  * others committed counts.
  */
 static bool
-scan_begin(IdgenScan *scan, IdgenTable table, const char *name)
+scan_begin(IdgenScan *scan, IdgenTable table, const char *name, int64 until_us)
 {
 	char		why[IDGEN_FAILURE_TEXT_MAX];
 	ScanKeyData key;
 
-	scan->lock = lock_for_reading(table, name);
+	scan->lock = lock_for_reading(table, name, until_us);
 	scan->relation = try_relation_open(found.relids[table], NoLock);
 	if (scan->relation == NULL)
 		return false;
@@ -654,14 +642,17 @@ scan_text(IdgenScan *scan, int attribute, char *value)
 	pfree(string);
 }
 
-/* Read a row of idgen_namespace; false if there is none.  After find. */
+/*
+ * Read a row of idgen_namespace; false if there is none.  After find.  Here and
+ * below, until_us bounds the wait for a lock, see lock_within_timeout.
+ */
 bool
-idgen_tables_read_namespace(const char *name, IdgenNamespaceRow *row)
+idgen_tables_read_namespace(const char *name, IdgenNamespaceRow *row, int64 until_us)
 {
 	IdgenScan	scan;
 	bool		exists;
 
-	if (!scan_begin(&scan, IDGEN_TABLE_NAMESPACE, name))
+	if (!scan_begin(&scan, IDGEN_TABLE_NAMESPACE, name, until_us))
 		return false;
 	exists = scan.tuple != NULL;
 	if (exists)
@@ -696,12 +687,12 @@ idgen_tables_read_namespace(const char *name, IdgenNamespaceRow *row)
  */
 bool
 idgen_tables_read_authority(const char *name, IdgenAuthorityRow *row,
-							TransactionId *xmin)
+							TransactionId *xmin, int64 until_us)
 {
 	IdgenScan	scan;
 	bool		exists;
 
-	if (!scan_begin(&scan, IDGEN_TABLE_AUTHORITY, name))
+	if (!scan_begin(&scan, IDGEN_TABLE_AUTHORITY, name, until_us))
 		return false;
 	exists = scan.tuple != NULL;
 	if (exists)
@@ -756,12 +747,13 @@ member_of_any(Oid role, ArrayType *names)
  * Owners are not asked here.
  */
 bool
-idgen_tables_privileged(const char *name, IdgenPrivilege privilege, Oid role)
+idgen_tables_privileged(const char *name, IdgenPrivilege privilege, Oid role,
+						int64 until_us)
 {
 	IdgenScan	scan;
 	bool		privileged;
 
-	if (!scan_begin(&scan, IDGEN_TABLE_NAMESPACE, name))
+	if (!scan_begin(&scan, IDGEN_TABLE_NAMESPACE, name, until_us))
 		return false;
 	privileged = scan.tuple != NULL &&
 		member_of_any(role, DatumGetArrayTypeP(scan_column(&scan,
