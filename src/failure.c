@@ -124,6 +124,14 @@ failure_text(IdgenFailureKind kind)
 					"",
 					"If there are such IDs, retire the namespace and issue from a fresh one."
 			};
+		case IDGEN_FAILURE_OTHER_LENGTH:
+			return (IdgenFailureText)
+			{
+				ERRCODE_INVALID_PARAMETER_VALUE,
+					"this request for namespace \"%s\" was answered for another length",
+					"A request id stands for one request with all that it asks for.",
+					"Repeat the request with the length it had, or use a new request id for a new grant."
+			};
 		case IDGEN_FAILURE_UNDEFINED:
 			return (IdgenFailureText)
 			{

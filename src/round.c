@@ -437,7 +437,8 @@ worker_range(const IdgenNamespace *ns)
 
 /*
  * Choose a worker for a fresh incarnation: any free one, else the one whose
- * reservation ends first.  False if there is none at all.
+ * reservation ends first, or ended first, of an incarnation that lapsed without
+ * saying so.  False if there is none at all.
  */
 static bool
 choose_worker(const IdgenRound *round, const IdgenJob *job, int32 *worker)
@@ -446,12 +447,12 @@ choose_worker(const IdgenRound *round, const IdgenJob *job, int32 *worker)
 	size_t		room = job->marks->count + round->survey_count +
 		round->item_count + 1;
 	int64	   *busy = palloc(room * sizeof(int64));
-	int64	   *reserved;
+	int64	   *taken;
 	size_t		count;
 	int64		chosen;
 
-	reserved = idgen_marks_reserved(job->marks, job->now, &count);
-	memcpy(busy, reserved, count * sizeof(int64));
+	taken = idgen_marks_taken(job->marks, job->now, &count);
+	memcpy(busy, taken, count * sizeof(int64));
 	count = add_held(round, job, busy, count);
 	chosen = idgen_worker_choose(&range, busy, count,
 								 (uint64) idgen_identity_make_number());
@@ -586,14 +587,20 @@ extend_cursor(IdgenRound *round, IdgenJob *job, const IdgenCursorSurvey *survey)
 /*
  * The earliest tick of a fresh incarnation.  Where one cursor is all there is,
  * IDs promise to be in real-time order, also after the cursor before it, be it
- * of a server that was restarted within the tick.
+ * of a server that was restarted within the tick, or of a policy that let it run
+ * further ahead of the clock.
  */
 static int64
 eligible_tick(const IdgenJob *job)
 {
+	int64		run_ahead_ms;
+
 	if (idgen_max_workers_per_namespace > 1)
 		return job->not_before;
-	return idgen_grant_ordered_start(job->not_before, job->ns->run_ahead,
+	run_ahead_ms = idgen_grant_rows_run_ahead(job->name, job->now,
+											  job->ns->row.run_ahead_ms);
+	return idgen_grant_ordered_start(job->not_before,
+									 run_ahead_ms / job->ns->row.layout.tick_ms,
 									 idgen_marks_highest(job->marks));
 }
 
@@ -648,6 +655,7 @@ open_cursor(IdgenRound *round, IdgenJob *job, bool first)
 	item->course = course_of(job, &grant, NULL);
 	item->row.fresh = true;
 	item->row.incarnation = idgen_identity_make_number();
+	item->row.run_ahead_ms = job->ns->row.run_ahead_ms;
 }
 
 /*
@@ -749,6 +757,13 @@ external_worker_left(const IdgenRound *round, const IdgenJob *job,
 	}
 	if (all < all_max && of_role < role_max)
 		return true;
+	if (all_max == 0)
+	{
+		idgen_failure_set(&answer->failure, IDGEN_FAILURE_NO_WORKER,
+						  "It has a single worker, which is for IDs issued in the database.",
+						  "Use a namespace with more workers.");
+		return false;
+	}
 	idgen_failure_set(&answer->failure, IDGEN_FAILURE_NO_WORKER,
 					  all >= all_max ?
 					  "All workers for external generators have unexpired grants." :
@@ -902,6 +917,7 @@ decide_next(IdgenRound *round, IdgenJob *job, int request,
 	item->request = request;
 	item->row.incarnation = mail->incarnation;
 	item->row.request_id = &mail->request_id;
+	item->row.asked_ms = mail->length_ms;
 }
 
 /* The next grant of an external incarnation. */
@@ -953,7 +969,11 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, int request)
 			decide_next(round, job, request, &row);
 			break;
 		case IDGEN_CHAIN_REPEATED:
-			set_granted(answer, job->ns, row.worker, mail->incarnation,
+			if (mail->length_ms != last.asked_ms)
+				idgen_failure_set(&answer->failure, IDGEN_FAILURE_OTHER_LENGTH,
+								  NULL, NULL);
+			else
+				set_granted(answer, job->ns, row.worker, mail->incarnation,
 						last.grant_id, &last.grant);
 			break;
 		case IDGEN_CHAIN_STALE:
@@ -962,6 +982,7 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, int request)
 			break;
 		case IDGEN_CHAIN_FORKED:
 			idgen_grant_rows_end_incarnation(mail->incarnation);
+			idgen_marks_note_ended(job->marks, mail->incarnation);
 			idgen_stats_add(job_stats(job), IDGEN_COUNTER_FORKS, 1);
 			reject(job, answer, "The request does not follow its last grant: two processes use the same incarnation. It has been ended.",
 				   "Each process activates an incarnation of its own with idgen_activate().");
@@ -1092,7 +1113,8 @@ idgen_round_commit(MemoryContext context)
 }
 
 /*
- * Recover from an error, in a PG_CATCH block; its message is copied.  The marks
+ * Recover from an error, in a PG_CATCH block; its message is copied, and needs room
+ * for IDGEN_FAILURE_TEXT_MAX.  The marks
  * in memory may be ahead of the tables now, so they are read anew.  Cursors that
  * this transaction reserved come to nothing; those of earlier ones, which wait
  * for standbys, are none of its business.

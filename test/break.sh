@@ -143,6 +143,10 @@ if rule dropped-far-ahead 010_databases 'ran far ahead'; then
 	take src/round.c 'idgen_pool_dropped_anywhere(near_ms)' 'idgen_pool_dropped_anywhere(PG_INT64_MAX)'
 fi
 
+if rule run-ahead-remembered 016_order 'when run_ahead is lowered'; then
+	take src/round.c 'run_ahead_ms / job->ns->row.layout.tick_ms' 'job->ns->run_ahead'
+fi
+
 # --- S5: whose cursor
 
 if rule tenure-under-lock 104_bounds 'another worker'; then
@@ -298,6 +302,16 @@ if rule floor 107_fence 'issues nothing yet'; then
 fi
 if rule repeated-request response_loss:connections 'answered with before'; then
 	take src/core/grant.c 'return IDGEN_CHAIN_REPEATED;' 'return IDGEN_CHAIN_NEXT;'
+fi
+if rule repeated-length 101_retry 'with another length'; then
+	take src/round.c 'if (mail->length_ms != last.asked_ms)' 'if (false)'
+fi
+if rule lapsed-last 101_retry 'no worker of an incarnation that lapsed'; then
+	take src/marks.c 'if (marks->marks[i].high_water > now ||
+			(marks->marks[i].external && marks->marks[i].active))' 'if (marks->marks[i].high_water > now)'
+fi
+if rule numbers-for-json 101_retry 'below 2\^53'; then
+	take src/identity.c '(UINT64CONST(1) << NUMBER_BITS) - 1' 'PG_INT64_MAX'
 fi
 if rule stale-request response_loss:connections 'ends nothing'; then
 	take src/round.c 'facts.is_recorded = facts.holds_worker &&' 'facts.is_recorded = false && facts.holds_worker &&'
