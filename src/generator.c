@@ -553,6 +553,30 @@ wait_for_lock(IdgenCall *call, const IdgenPass *pass)
 	sleep_until(now_us + LOCKED_PAUSE_US);
 }
 
+/*
+ * A call may not wait.  What is known without asking is its failure: of the clock, of
+ * the end of the field, or what the authority has found last.
+ */
+static void
+judge_unasked(IdgenCall *call)
+{
+	const IdgenLayout *layout = &call->ns->row.layout;
+	IdgenClockView clock;
+	IdgenFailure standing;
+
+	idgen_step_judge(&clock);
+	if (clock.verdict == IDGEN_CLOCK_AHEAD)
+		idgen_step_set_failure(&clock, &call->failure);
+	else if (idgen_layout_tick_at(layout, clock.wall_ms) >= idgen_layout_tick_count(layout))
+		idgen_failure_set(&call->failure, IDGEN_FAILURE_EXHAUSTED, NULL, NULL);
+	else if (idgen_stats_standing(call->ns->stats, &standing))
+		call->failure = standing;
+	else
+		idgen_failure_set(&call->failure, IDGEN_FAILURE_GRANT,
+						  "No grant is available and \"idgen.wait_timeout\" is 0; one has been requested.",
+						  "Retry, or set \"idgen.wait_timeout\" higher.");
+}
+
 /* Ask the authority for grants and wait for its answer. */
 static void
 wait_for_grant(IdgenCall *call, const IdgenPass *pass)
@@ -572,9 +596,7 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 	ticket = post_request(call, false);
 	if (!call->may_wait)
 	{
-		idgen_failure_set(&call->failure, IDGEN_FAILURE_GRANT,
-						  "None is at hand, and \"idgen.wait_timeout\" is 0. It has been asked for.",
-						  "Retry, or set \"idgen.wait_timeout\" higher.");
+		judge_unasked(call);
 		call_failed(call, pass);
 	}
 
@@ -855,6 +877,88 @@ idgen_generator_next(IdgenNamespace *ns)
 }
 
 /*
+ * How many IDs the cursors could issue to this session if the clock stood still; not
+ * less than that, since what others take meanwhile is not taken off.  False if it is
+ * not known: some cursor is busy or gone.
+ */
+static bool
+room_now(IdgenNamespace *ns, int64 *room)
+{
+	*room = 0;
+	for (int i = 0; i < ns->ref_count; i++)
+	{
+		const IdgenCursorRef *ref = &ns->refs[i];
+		IdgenCursorDemand demand = {
+			.run_ahead = ns->run_ahead,
+			.min_tick = ref->tenure == ns->last_tenure ? 0 :
+			idgen_cursor_spill_tick(ref->worker, ns->last_tick, ns->last_worker)
+		};
+		bool		known;
+
+		if (!LWLockConditionalAcquire(&ref->slot->lock, LW_SHARED))
+			return false;
+		known = pg_atomic_read_u64(&ref->slot->tenure) == ref->tenure;
+		demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
+		*room += idgen_cursor_room(&ref->slot->cursor, &ns->row.layout, &demand);
+		LWLockRelease(&ref->slot->lock);
+		if (!known)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The most IDs that a call can be issued: what is there now, if neither another tick
+ * nor another cursor can come in its time; else that of all cursors there can be, for
+ * every tick.  False if it is not known, or there is nothing to use up.
+ */
+static bool
+most_in_time(const IdgenCall *call, int64 *most)
+{
+	IdgenNamespace *ns = call->ns;
+	const IdgenLayout *layout = &ns->row.layout;
+	int64		left_ms = (call->until_us - idgen_clock_monotonic_us()) / 1000 + 1;
+	int64		cursors = Max(Min(idgen_max_workers_per_namespace,
+								  (int64) ns->row.last_worker - ns->row.first_worker + 1),
+							  ns->ref_count);
+	int64		now_ms = idgen_clock_wall_ms();
+	int64		ticks = idgen_layout_tick_at(layout, now_ms + left_ms) -
+		idgen_layout_tick_at(layout, now_ms);
+
+	if (ns->ref_count == 0)
+		return false;
+	if (!call->may_wait || (ticks == 0 && ns->ref_count == cursors))
+		return room_now(ns, most);
+	*most = (ticks + ns->run_ahead + 1) > IDGEN_MAX_BATCH_LIMIT ? IDGEN_MAX_BATCH_LIMIT :
+		Min(cursors * (ticks + ns->run_ahead + 1) * idgen_layout_sequence_count(layout),
+			IDGEN_MAX_BATCH_LIMIT);
+	return true;
+}
+
+/* A batch that cannot be issued as a whole uses nothing up. */
+static void
+check_batch(IdgenCall *call, int32 count)
+{
+	char		words[IDGEN_FAILURE_TEXT_MAX];
+	int64		most;
+
+	if (count < 2)
+		return;
+	refresh_refs(call->ns);
+	/* where nothing can be issued at all, that has its cause */
+	if (!most_in_time(call, &most) || most == 0 || count <= most)
+		return;
+	wish_for_cursor(call);
+	snprintf(words, sizeof(words),
+			 "%d IDs are asked for, and " INT64_FORMAT " can be issued in the time that the call may take; none was.",
+			 count, most);
+	idgen_failure_set(&call->failure, IDGEN_FAILURE_CAPACITY, words,
+					  "Ask for fewer, raise \"idgen.wait_timeout\" or \"idgen.max_workers_per_namespace\", or use a format with more sequence bits.");
+	idgen_stats_note_error(call->ns->stats, &call->failure);
+	idgen_failure_report(&call->failure, call->ns->name);
+}
+
+/*
  * Exactly count IDs, as runs of consecutive ones in ascending order; palloc'd.
  * All are taken, or an error is raised and those taken so far are a gap.
  * until_us is that of idgen_generator_open; 0 if it was open.
@@ -870,6 +974,7 @@ idgen_generator_batch(IdgenNamespace *ns, int32 count, int64 until_us,
 
 	*run_count = 0;
 	call_begin(&call, ns, until_us);
+	check_batch(&call, count);
 	while (left > 0)
 	{
 		IdgenCursorRun run;

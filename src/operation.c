@@ -22,6 +22,7 @@
 #include "pool.h"
 #include "publication.h"
 #include "round.h"
+#include "stats.h"
 #include "step.h"
 #include "tables.h"
 
@@ -34,6 +35,7 @@ typedef struct IdgenAftermath
 	bool		kill_namespace; /* its cursors */
 	pg_uuid_t	uuid;
 	bool		kill_incarnation;	/* the cursor of that one */
+	int64		floor;			/* that was set; 0 = none was */
 	IdgenNamespace *ns;			/* whose durability the answer has */
 } IdgenAftermath;
 
@@ -138,6 +140,8 @@ static void
 fence(IdgenNamespace *ns, const IdgenMail *mail, IdgenFailure *failure,
 	  IdgenAftermath *aftermath)
 {
+	bool		exists;
+
 	if (ns->row.retired)
 	{
 		idgen_failure_set(failure, IDGEN_FAILURE_RETIRED, NULL, NULL);
@@ -153,6 +157,7 @@ fence(IdgenNamespace *ns, const IdgenMail *mail, IdgenFailure *failure,
 	if (!can_fence_above(ns, mail->above, failure))
 		return;
 	idgen_fence_raise(ns, tick_above(ns, mail->above));
+	aftermath->floor = idgen_namespace_rows_floor(ns->name, &exists);
 	aftermath->kill_namespace = true;
 	aftermath->uuid = ns->authority.uuid;
 }
@@ -166,6 +171,8 @@ static void
 adopt(IdgenNamespace *ns, const IdgenMail *mail, IdgenFailure *failure,
 	  IdgenAftermath *aftermath)
 {
+	bool		exists;
+
 	if (ns->row.retired)
 	{
 		idgen_failure_set(failure, IDGEN_FAILURE_RETIRED, NULL, NULL);
@@ -177,6 +184,7 @@ adopt(IdgenNamespace *ns, const IdgenMail *mail, IdgenFailure *failure,
 		idgen_namespace_rows_write_range(ns->name, mail->first_worker, mail->last_worker);
 	idgen_fence_raise(ns, tick_above(ns, mail->above));
 	idgen_fence_take_over(ns);
+	aftermath->floor = idgen_namespace_rows_floor(ns->name, &exists);
 	aftermath->kill_namespace = ns->has_identity;
 	aftermath->uuid = ns->authority.uuid;
 }
@@ -287,10 +295,23 @@ carry_out(const IdgenMailTaken *request, IdgenFailure *failure,
 	elog(ERROR, "unexpected idgen request %d", (int) mail->kind);
 }
 
+/* Calls that do not wait are told of a new floor without asking. */
+static void
+tell_floor(const IdgenNamespace *ns, int64 floor)
+{
+	IdgenFailure failure;
+
+	idgen_failure_set(&failure, IDGEN_FAILURE_NOT_YET, NULL, NULL);
+	(void) idgen_layout_unix_ms(&ns->row.layout, floor, &failure.until_ms);
+	idgen_stats_set_standing(idgen_stats_get(MyDatabaseId, ns->name), &failure);
+}
+
 /* After the commit: what has ended issues no more. */
 static void
 clean_up(const IdgenMailTaken *request, const IdgenAftermath *aftermath)
 {
+	if (aftermath->floor > 0)
+		tell_floor(aftermath->ns, aftermath->floor);
 	if (aftermath->kill_namespace)
 		idgen_pool_kill(MyDatabaseId, &aftermath->uuid);
 	if (aftermath->kill_incarnation)

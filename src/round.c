@@ -1339,6 +1339,10 @@ idgen_round_serve(IdgenRound *round)
 	if (!try_round(round, message))
 		for (int i = 0; i < round->job_count; i++)
 			done &= serve_alone(round, &round->jobs[i]);
+	for (int i = 0; i < round->job_count; i++)
+		if (!round->jobs[i].changed)
+			idgen_stats_set_standing(job_stats(&round->jobs[i]),
+									 &round->jobs[i].failure);
 	if (done)
 		last_complaint[0] = '\0';
 	return done;

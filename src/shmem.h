@@ -195,6 +195,9 @@ typedef struct IdgenStats
 	bool		alerted[IDGEN_ALERT_COUNT];
 	bool		copied;			/* the authority refuses to grant: a copy */
 	int			unconfirmed;	/* grants and answers that wait for standbys */
+	IdgenFailure standing;		/* why the authority grants nothing; kind NONE if
+								 * it does, or is not known to have been asked */
+	int64		standing_us;	/* monotonic; when it was found */
 	IdgenFailure last_error;
 	int64		last_error_ms;	/* Unix time; 0 = none */
 	int64		reset_ms;		/* Unix time counting began */

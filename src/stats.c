@@ -25,6 +25,9 @@
  * Counting
  * -------------------------------------------------------------------- */
 
+/* So long a cause that may have passed is told, without another look. */
+#define STANDING_US	INT64_C(5000000)
+
 /* Is this slot a cursor of that namespace?  Caller holds the lock. */
 static bool
 slot_of(const IdgenSlotInfo *info, const IdgenStats *stats)
@@ -100,6 +103,7 @@ idgen_stats_get(Oid database, const char *namespace_name)
 		memset(stats->alerted, 0, sizeof(stats->alerted));
 		stats->copied = false;
 		stats->unconfirmed = 0;
+		idgen_failure_set(&stats->standing, IDGEN_FAILURE_NONE, NULL, NULL);
 		reset_locked(stats);
 	}
 	idgen_unlock_directory();
@@ -126,6 +130,43 @@ idgen_stats_set_unconfirmed(IdgenStats *stats, int count)
 	idgen_lock_directory(LW_EXCLUSIVE);
 	stats->unconfirmed = count;
 	idgen_unlock_directory();
+}
+
+/*
+ * Why the authority grants nothing, for calls that cannot wait for its answer; kind
+ * NONE if it does.  By the authority worker alone; stats may be NULL.
+ */
+void
+idgen_stats_set_standing(IdgenStats *stats, const IdgenFailure *failure)
+{
+	if (stats == NULL || (stats->standing.kind == IDGEN_FAILURE_NONE &&
+						  failure->kind == IDGEN_FAILURE_NONE))
+		return;
+	idgen_lock_directory(LW_EXCLUSIVE);
+	stats->standing = *failure;
+	stats->standing_us = idgen_clock_monotonic_us();
+	idgen_unlock_directory();
+}
+
+/*
+ * Is it known why nothing is granted?  What passes by itself is believed for a
+ * while only; stats may be NULL.
+ */
+bool
+idgen_stats_standing(const IdgenStats *stats, IdgenFailure *failure)
+{
+	bool		old;
+
+	if (stats == NULL)
+		return false;
+	idgen_lock_directory(LW_SHARED);
+	*failure = stats->standing;
+	old = idgen_clock_monotonic_us() - stats->standing_us > STANDING_US;
+	idgen_unlock_directory();
+	if (failure->until_ms != 0)
+		return failure->until_ms > idgen_clock_wall_ms();
+	return failure->kind == IDGEN_FAILURE_COPIED ||
+		(failure->kind != IDGEN_FAILURE_NONE && !old);
 }
 
 /* A worker begins: what its predecessor held is nobody's. */

@@ -187,6 +187,13 @@ fi
 if rule how-long restarts 'told for how long'; then
 	take src/failure.c 'if (failure->until_ms != 0 && left_ms > 0)' 'if (false)'
 fi
+if rule told-without-waiting 020_no_wait 'an unadopted copy'; then
+	take src/generator.c 'else if (idgen_stats_standing(call->ns->stats, &standing))' 'else if (false)'
+fi
+if rule batch-checked-first 020_no_wait 'uses nothing up'; then
+	take src/generator.c '	check_batch(&call, count);
+' ''
+fi
 if rule lock-by-trying pauses:lock 'and in time'; then
 	take src/generator.c 'if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))' \
 		'if (!LWLockAcquire(&slot->lock, LW_EXCLUSIVE) && false)'
