@@ -178,6 +178,14 @@ fi
 if rule sequence-of-a-tick boundaries:ticks 'without a gap or a repetition'; then
 	take src/core/cursor.h 'return cursor->next_sequence;' 'return 0;'
 fi
+# S7
+if rule zero-tuple 021_first_and_last 'the first ID of all is 1'; then
+	take src/core/cursor.h 'return tick == 0 && cursor->worker == 0 ? 1 : 0;' 'return 0;'
+fi
+if rule field-end 021_first_and_last 'no grant ends past the field'; then
+	take src/core/grant.c '	limit = min_tick(limit, tick_count);
+' ''
+fi
 if rule batch-within-tick boundaries:ticks 'without a gap or a repetition'; then
 	take src/core/cursor.h 'demand->count < sequence_count - sequence ?' 'true ?'
 fi
@@ -297,6 +305,23 @@ if rule fence-ends-all response_loss:failover 'the incarnation has ended'; then
 fi
 if rule asked-again 130_promotion 'very first request'; then
 	take src/authority.c 'if (idgen_round_grants_to(taken) && job->changed)' 'if (false)'
+fi
+if rule fence-last-clock 109_fence_facts 'past the clock of the last grant'; then
+	take src/fence.c 'Max(idgen_namespace_rows_last_clock(ns->name),
+						  last_replayed_tick(layout))' 'last_replayed_tick(layout)'
+fi
+if rule fence-replayed 109_fence_facts 'past the newest commit'; then
+	take src/fence.c 'Max(idgen_namespace_rows_last_clock(ns->name),
+						  last_replayed_tick(layout))' 'idgen_namespace_rows_last_clock(ns->name)'
+fi
+if rule fence-highest-mark 109_fence_facts 'past the highest mark'; then
+	take src/fence.c '.highest_mark = idgen_namespace_rows_highest_mark(ns->name),' '.highest_mark = 0,'
+fi
+if rule fence-above 109_fence_facts 'past an ID that somebody has seen'; then
+	take src/operation.c 'idgen_fence_raise(ns, tick_above(ns, mail->above));
+	aftermath->floor = idgen_namespace_rows_floor(ns->name, &exists);
+	aftermath->kill_namespace = true;' 'idgen_fence_raise(ns, 0);
+	aftermath->kill_namespace = true;'
 fi
 if rule fence-distance 107_fence 'not before the fence was over'; then
 	take src/core/grant.c 'distance = facts->horizon + facts->clock_error' 'distance = 1'
