@@ -184,7 +184,7 @@ INSERT INTO idgen_worker VALUES ('guards', 1, 1000000000000, NULL) ON CONFLICT D
 INSERT INTO idgen_floor VALUES ('guards', 1000000000000) ON CONFLICT (namespace) DO UPDATE SET floor = 1000000000000;
 MERGE INTO idgen_floor USING (VALUES ('guards mine')) v (name) ON namespace = name WHEN NOT MATCHED THEN INSERT VALUES (name, 5);
 COPY idgen_floor FROM stdin;
-guards	1000000000000
+guards	1000000000000	0
 \.
 INSERT INTO idgen_namespace TABLE idgen_namespace;
 INSERT INTO idgen_namespace SELECT (jsonb_populate_record(n, '{"name": "guards mine", "owner": "regress_idgen_writer"}')).* FROM idgen_namespace n WHERE name = 'guards';

@@ -84,7 +84,8 @@ CREATE TABLE @extschema@.idgen_incarnation (
     activated_at timestamp with time zone NOT NULL,
     token_hash   bytea,
     state        text NOT NULL,
-    ended_at     timestamp with time zone
+    ended_at     timestamp with time zone,
+    run_ahead_ms bigint
 );
 
 CREATE TABLE @extschema@.idgen_grant (
@@ -96,6 +97,7 @@ CREATE TABLE @extschema@.idgen_grant (
     incarnation bigint NOT NULL,
     granted_at  timestamp with time zone NOT NULL,
     request_id  uuid,
+    asked_ms    bigint,
     PRIMARY KEY (namespace, worker, start_tick)
 );
 

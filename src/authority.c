@@ -33,6 +33,7 @@
 #include "mailbox.h"
 #include "namespace.h"
 #include "operation.h"
+#include "policy.h"
 #include "pool.h"
 #include "publication.h"
 #include "retention.h"
@@ -213,7 +214,7 @@ end_unused_cursors(IdgenRound *round)
 	{
 		char		message[IDGEN_FAILURE_TEXT_MAX];
 
-		idgen_round_abort(context, message, sizeof(message));
+		idgen_round_abort(context, message);
 	}
 	PG_END_TRY();
 }
@@ -493,6 +494,7 @@ turn(void)
 	{
 		(void) idgen_round_serve(&round);
 		answer(&round);
+		idgen_policy_let_go();
 		round.survey_count = idgen_pool_survey(MyDatabaseId, round.surveys,
 											   idgen_shared->slot_count);
 		note_gone(&round);

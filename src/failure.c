@@ -6,6 +6,8 @@
 
 #include "failure.h"
 
+#include "mb/pg_wchar.h"
+
 #include "clock.h"
 #include "settings.h"
 
@@ -122,6 +124,14 @@ failure_text(IdgenFailureKind kind)
 					"",
 					"If there are such IDs, retire the namespace and issue from a fresh one."
 			};
+		case IDGEN_FAILURE_OTHER_LENGTH:
+			return (IdgenFailureText)
+			{
+				ERRCODE_INVALID_PARAMETER_VALUE,
+					"this request for namespace \"%s\" was answered for another length",
+					"A request id stands for one request with all that it asks for.",
+					"Repeat the request with the length it had, or use a new request id for a new grant."
+			};
 		case IDGEN_FAILURE_UNDEFINED:
 			return (IdgenFailureText)
 			{
@@ -157,8 +167,23 @@ idgen_failure_set(IdgenFailure *failure, IdgenFailureKind kind,
 {
 	failure->kind = kind;
 	failure->until_ms = 0;
-	strlcpy(failure->detail, detail ? detail : "", sizeof(failure->detail));
-	strlcpy(failure->hint, hint ? hint : "", sizeof(failure->hint));
+	idgen_failure_copy(failure->detail, detail ? detail : "");
+	idgen_failure_copy(failure->hint, hint ? hint : "");
+}
+
+/*
+ * Copy a sentence to a place with room for IDGEN_FAILURE_TEXT_MAX.  What is too long is
+ * cut after a whole character: a client would refuse half of one.
+ */
+void
+idgen_failure_copy(char *to, const char *words)
+{
+	size_t		length = strlen(words);
+
+	if (length >= IDGEN_FAILURE_TEXT_MAX)
+		length = pg_mbcliplen(words, (int) length, IDGEN_FAILURE_TEXT_MAX - 1);
+	memcpy(to, words, length);
+	to[length] = '\0';
 }
 
 /* The SQLSTATE of a kind, as text. */

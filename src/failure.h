@@ -40,6 +40,7 @@ typedef enum IdgenFailureKind
 	IDGEN_FAILURE_COPIED,		/* IG007; detail names what was found */
 	IDGEN_FAILURE_RETIRED,		/* IG009 */
 	IDGEN_FAILURE_TOO_LATE,		/* 22023: an ID to fence above; detail names it */
+	IDGEN_FAILURE_OTHER_LENGTH,	/* 22023: a request repeated with another length */
 	IDGEN_FAILURE_UNDEFINED,	/* 42704: the namespace is gone */
 	IDGEN_FAILURE_NOT_OWNER,	/* 42501: not the namespace's owner */
 	IDGEN_FAILURE_FORBIDDEN		/* 42501; detail names the privilege */
@@ -60,6 +61,7 @@ typedef struct IdgenFailure
 
 extern void idgen_failure_set(IdgenFailure *failure, IdgenFailureKind kind,
 							  const char *detail, const char *hint);
+extern void idgen_failure_copy(char *to, const char *words);
 extern const char *idgen_failure_name(IdgenFailureKind kind);
 extern void idgen_failure_strengthen(IdgenFailure *failure,
 									 const IdgenFailure *other);

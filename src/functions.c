@@ -39,18 +39,20 @@ namespace_argument(FunctionCallInfo fcinfo, int n)
 }
 
 /*
- * The namespace named by a text argument, to issue from.
+ * The namespace named by a text argument, to issue from; *until_us is when a call
+ * that had to open it must be over, or 0.
  *
  * The one used last by this process is remembered: nearly all calls name the
  * same one, and then comparing the name is all there is to the look-up, within
  * a statement and from one statement to the next.
  */
 static inline IdgenNamespace *
-issuing_argument(FunctionCallInfo fcinfo, int n)
+issuing_argument(FunctionCallInfo fcinfo, int n, int64 *until_us)
 {
 	static IdgenNamespace *last = NULL;
 	struct varlena *name;
 
+	*until_us = 0;
 	REQUIRE_ARG(n, "namespace");
 	name = (struct varlena *) PG_GETARG_POINTER(n);
 	if (unlikely(VARATT_IS_COMPRESSED(name) || VARATT_IS_EXTERNAL(name)))
@@ -62,7 +64,8 @@ issuing_argument(FunctionCallInfo fcinfo, int n)
 
 	/* what fails to open must not be found here by the next call */
 	last = NULL;
-	last = idgen_generator_open(VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name));
+	last = idgen_generator_open(VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name),
+								until_us);
 	return last;
 }
 
@@ -76,31 +79,34 @@ first_is_constant(FunctionCallInfo fcinfo)
 		IsA(linitial(castNode(FuncExpr, expr)->args), Const);
 }
 
-static pg_noinline IdgenNamespace *
-find_only_argument(FunctionCallInfo fcinfo)
+/* The next ID of the namespace named by the only argument, which is looked for. */
+static pg_noinline int64
+next_of_argument(FunctionCallInfo fcinfo)
 {
-	IdgenNamespace *ns = issuing_argument(fcinfo, 0);
+	int64		until_us;
+	IdgenNamespace *ns = issuing_argument(fcinfo, 0, &until_us);
 
 	if (first_is_constant(fcinfo))
 		fcinfo->flinfo->fn_extra = ns;
-	return ns;
+	return until_us == 0 ? idgen_generator_next(ns) :
+		idgen_generator_first(ns, until_us);
 }
 
 /*
- * The namespace named by the only argument, to issue from.
+ * The next ID of the namespace named by the only argument.
  *
  * A constant is not looked at again as long as the namespace is fit to issue
  * from: entries live as long as the process.  A parameter is, since an
  * expression of PL/pgSQL is evaluated again and again with other values.
  */
-static inline IdgenNamespace *
-only_argument(FunctionCallInfo fcinfo)
+static inline int64
+next_id(FunctionCallInfo fcinfo)
 {
 	IdgenNamespace *ns = fcinfo->flinfo->fn_extra;
 
 	if (likely(ns != NULL && idgen_namespace_open(ns)))
-		return ns;
-	return find_only_argument(fcinfo);
+		return idgen_generator_next(ns);
+	return next_of_argument(fcinfo);
 }
 
 /* --------------------------------------------------------------------
@@ -111,14 +117,15 @@ PG_FUNCTION_INFO_V1(idgen_next);
 Datum
 idgen_next(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT64(idgen_generator_next(only_argument(fcinfo)));
+	PG_RETURN_INT64(next_id(fcinfo));
 }
 
 /* The runs of a batch; the count is checked. */
 static IdgenIdRun *
 issue_batch(FunctionCallInfo fcinfo, int *run_count)
 {
-	IdgenNamespace *ns = issuing_argument(fcinfo, 1);
+	int64		until_us;
+	IdgenNamespace *ns = issuing_argument(fcinfo, 1, &until_us);
 	int32		count;
 
 	REQUIRE_ARG(0, "count");
@@ -128,7 +135,7 @@ issue_batch(FunctionCallInfo fcinfo, int *run_count)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("count must be between 0 and %d", idgen_max_batch),
 				 errhint("A superuser can raise \"idgen.max_batch\".")));
-	return idgen_generator_batch(ns, count, run_count);
+	return idgen_generator_batch(ns, count, until_us, run_count);
 }
 
 /*
@@ -257,14 +264,14 @@ PG_FUNCTION_INFO_V1(idgen_next_json);
 Datum
 idgen_next_json(PG_FUNCTION_ARGS)
 {
-	IdgenNamespace *ns = only_argument(fcinfo);
 	char		digits[MAXINT8LEN + 1];
 	IdgenJsonbState state = {0};
 
-	pg_lltoa(idgen_generator_next(ns), digits);
+	pg_lltoa(next_id(fcinfo), digits);
 	idgen_jsonb_push(&state, WJB_BEGIN_OBJECT, NULL);
 	push_json_string(&state, "id", digits);
-	push_json_string(&state, "format", ns->name);
+	push_json_string(&state, "format",
+					 text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	idgen_jsonb_push(&state, WJB_END_OBJECT, NULL);
 	PG_RETURN_JSONB_P(JsonbValueToJsonb(state.result));
 }

@@ -313,21 +313,18 @@ typedef struct IdgenCall
 } IdgenCall;
 
 /*
- * When a call had to open its namespace first, the time that may take counts:
- * this is when the call must be over.  0 = it did not.
+ * A call must be over at until_us if it had to open its namespace first, which may
+ * have taken time; 0 = it did not.
  */
-static int64 opened_until_us = 0;
-
 static void
-call_begin(IdgenCall *call, IdgenNamespace *ns)
+call_begin(IdgenCall *call, IdgenNamespace *ns, int64 until_us)
 {
 	int64		now_us = idgen_clock_monotonic_us();
 
 	call->ns = ns;
 	call->may_wait = idgen_wait_timeout_ms > 0;
-	call->until_us = opened_until_us != 0 ? opened_until_us :
+	call->until_us = until_us != 0 ? until_us :
 		now_us + (int64) idgen_wait_timeout_ms * 1000;
-	opened_until_us = 0;
 	call->locked_until_us = Max(call->until_us, now_us + LOCKED_AT_LEAST_US);
 	call->spent_us = 0;
 	call->dry_us = 0;
@@ -559,6 +556,30 @@ wait_for_lock(IdgenCall *call, const IdgenPass *pass)
 	idgen_lock_nap(LOCKED_PAUSE_US);
 }
 
+/*
+ * A call may not wait.  What is known without asking is its failure: of the clock, of
+ * the end of the field, or what the authority has found last.
+ */
+static void
+judge_unasked(IdgenCall *call)
+{
+	const IdgenLayout *layout = &call->ns->row.layout;
+	IdgenClockView clock;
+	IdgenFailure standing;
+
+	idgen_step_judge(&clock);
+	if (clock.verdict == IDGEN_CLOCK_AHEAD)
+		idgen_step_set_failure(&clock, &call->failure);
+	else if (idgen_layout_tick_at(layout, clock.wall_ms) >= idgen_layout_tick_count(layout))
+		idgen_failure_set(&call->failure, IDGEN_FAILURE_EXHAUSTED, NULL, NULL);
+	else if (idgen_stats_standing(call->ns->stats, &standing))
+		call->failure = standing;
+	else
+		idgen_failure_set(&call->failure, IDGEN_FAILURE_GRANT,
+						  "No grant is available and \"idgen.wait_timeout\" is 0; one has been requested.",
+						  "Retry, or set \"idgen.wait_timeout\" higher.");
+}
+
 /* Ask the authority for grants and wait for its answer. */
 static void
 wait_for_grant(IdgenCall *call, const IdgenPass *pass)
@@ -578,9 +599,7 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 	ticket = post_request(call, false);
 	if (!call->may_wait)
 	{
-		idgen_failure_set(&call->failure, IDGEN_FAILURE_GRANT,
-						  "None is at hand, and \"idgen.wait_timeout\" is 0. It has been asked for.",
-						  "Retry, or set \"idgen.wait_timeout\" higher.");
+		judge_unasked(call);
 		call_failed(call, pass);
 	}
 
@@ -619,12 +638,12 @@ refuse(const IdgenNamespace *ns, const IdgenFailure *failure)
 
 /* An error unless this namespace can be issued from, here and now. */
 static void
-check_may_issue(IdgenNamespace *ns)
+check_may_issue(IdgenNamespace *ns, int64 until_us)
 {
 	IdgenFailure failure;
 
 	/* first, so that strangers learn and cause nothing else */
-	if (!idgen_namespace_check_issue(ns, &failure))
+	if (!idgen_namespace_check_issue(ns, until_us, &failure))
 		refuse(ns, &failure);
 
 	idgen_failure_set(&failure, IDGEN_FAILURE_NONE, NULL, NULL);
@@ -658,22 +677,20 @@ check_may_issue(IdgenNamespace *ns)
 }
 
 /*
- * The namespace to issue from.  Errors: 55000 without preloading or inside the
+ * The namespace to issue from, and the monotonic time at which the call that
+ * opens it must be over.  Errors: 55000 without preloading or inside the
  * transaction that created the namespace, 42704, 42501, and those of
  * check_may_issue.
  */
 IdgenNamespace *
-idgen_generator_open(const char *name, int name_length)
+idgen_generator_open(const char *name, int name_length, int64 *until_us)
 {
 	IdgenNamespace *ns;
 
 	idgen_namespace_require_preloaded(name, name_length);
-	opened_until_us = idgen_clock_monotonic_us() +
-		(int64) idgen_wait_timeout_ms * 1000;
-	idgen_tables_wait_until(opened_until_us);
-	ns = idgen_namespace_get(name, name_length);
-	check_may_issue(ns);
-	idgen_tables_wait_until(0);
+	*until_us = idgen_clock_monotonic_us() + (int64) idgen_wait_timeout_ms * 1000;
+	ns = idgen_namespace_get_until(name, name_length, *until_us);
+	check_may_issue(ns, *until_us);
 	return ns;
 }
 
@@ -689,9 +706,8 @@ heed_changes(const IdgenCall *call)
 	AcceptInvalidationMessages();
 	if (idgen_namespace_current(ns))
 		return;
-	idgen_tables_wait_until(call->until_us);
-	check_may_issue(idgen_namespace_get(ns->name, ns->name_length));
-	idgen_tables_wait_until(0);
+	check_may_issue(idgen_namespace_get_until(ns->name, ns->name_length, call->until_us),
+					call->until_us);
 }
 
 /* Count what a pass without success met. */
@@ -838,13 +854,20 @@ issue_fast(IdgenNamespace *ns, int32 count, IdgenCursorRun *run)
 
 /* The next ID, by all means; apart, so that the common case needs no room for it. */
 static pg_noinline int64
-next_slowly(IdgenNamespace *ns)
+next_slowly(IdgenNamespace *ns, int64 until_us)
 {
 	IdgenCursorRun run;
 	IdgenCall	call;
 
-	call_begin(&call, ns);
+	call_begin(&call, ns, until_us);
 	return issue_slowly(&call, 1, &run);
+}
+
+/* The next ID for a call that opened the namespace, with its time. */
+int64
+idgen_generator_first(IdgenNamespace *ns, int64 until_us)
+{
+	return next_slowly(ns, until_us);
 }
 
 /* The next ID. */
@@ -854,17 +877,100 @@ idgen_generator_next(IdgenNamespace *ns)
 	IdgenCursorRun run = {0};	/* for compilers that see less */
 
 	if (unlikely(!issue_fast(ns, 1, &run)))
-		return next_slowly(ns);
-	opened_until_us = 0;
+		return next_slowly(ns, 0);
 	return note_issued(ns, &ns->refs[ns->at], &run);
+}
+
+/*
+ * How many IDs the cursors could issue to this session if the clock stood still; not
+ * less than that, since what others take meanwhile is not taken off.  False if it is
+ * not known: some cursor is busy or gone.
+ */
+static bool
+room_now(IdgenNamespace *ns, int64 *room)
+{
+	*room = 0;
+	for (int i = 0; i < ns->ref_count; i++)
+	{
+		const IdgenCursorRef *ref = &ns->refs[i];
+		IdgenCursorDemand demand = {
+			.run_ahead = ns->run_ahead,
+			.min_tick = ref->tenure == ns->last_tenure ? 0 :
+			idgen_cursor_spill_tick(ref->worker, ns->last_tick, ns->last_worker)
+		};
+		bool		known;
+
+		if (!LWLockConditionalAcquire(&ref->slot->lock, LW_SHARED))
+			return false;
+		known = pg_atomic_read_u64(&ref->slot->tenure) == ref->tenure;
+		demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
+		*room += idgen_cursor_room(&ref->slot->cursor, &ns->row.layout, &demand);
+		LWLockRelease(&ref->slot->lock);
+		if (!known)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The most IDs that a call can be issued: what is there now, if neither another tick
+ * nor another cursor can come in its time; else that of all cursors there can be, for
+ * every tick.  False if it is not known, or there is nothing to use up.
+ */
+static bool
+most_in_time(const IdgenCall *call, int64 *most)
+{
+	IdgenNamespace *ns = call->ns;
+	const IdgenLayout *layout = &ns->row.layout;
+	int64		left_ms = (call->until_us - idgen_clock_monotonic_us()) / 1000 + 1;
+	int64		cursors = Max(Min(idgen_max_workers_per_namespace,
+								  (int64) ns->row.last_worker - ns->row.first_worker + 1),
+							  ns->ref_count);
+	int64		now_ms = idgen_clock_wall_ms();
+	int64		ticks = idgen_layout_tick_at(layout, now_ms + left_ms) -
+		idgen_layout_tick_at(layout, now_ms);
+
+	if (ns->ref_count == 0)
+		return false;
+	if (!call->may_wait || (ticks == 0 && ns->ref_count == cursors))
+		return room_now(ns, most);
+	*most = (ticks + ns->run_ahead + 1) > IDGEN_MAX_BATCH_LIMIT ? IDGEN_MAX_BATCH_LIMIT :
+		Min(cursors * (ticks + ns->run_ahead + 1) * idgen_layout_sequence_count(layout),
+			IDGEN_MAX_BATCH_LIMIT);
+	return true;
+}
+
+/* A batch that cannot be issued as a whole uses nothing up. */
+static void
+check_batch(IdgenCall *call, int32 count)
+{
+	char		words[IDGEN_FAILURE_TEXT_MAX];
+	int64		most;
+
+	if (count < 2)
+		return;
+	refresh_refs(call->ns);
+	/* where nothing can be issued at all, that has its cause */
+	if (!most_in_time(call, &most) || most == 0 || count <= most)
+		return;
+	wish_for_cursor(call);
+	snprintf(words, sizeof(words),
+			 "%d IDs are asked for, and " INT64_FORMAT " can be issued in the time that the call may take; none was.",
+			 count, most);
+	idgen_failure_set(&call->failure, IDGEN_FAILURE_CAPACITY, words,
+					  "Ask for fewer, raise \"idgen.wait_timeout\" or \"idgen.max_workers_per_namespace\", or use a format with more sequence bits.");
+	idgen_stats_note_error(call->ns->stats, &call->failure);
+	idgen_failure_report(&call->failure, call->ns->name);
 }
 
 /*
  * Exactly count IDs, as runs of consecutive ones in ascending order; palloc'd.
  * All are taken, or an error is raised and those taken so far are a gap.
+ * until_us is that of idgen_generator_open; 0 if it was open.
  */
 IdgenIdRun *
-idgen_generator_batch(IdgenNamespace *ns, int32 count, int *run_count)
+idgen_generator_batch(IdgenNamespace *ns, int32 count, int64 until_us,
+					  int *run_count)
 {
 	IdgenCall	call;
 	int			runs_max = 16;
@@ -872,7 +978,8 @@ idgen_generator_batch(IdgenNamespace *ns, int32 count, int *run_count)
 	int32		left = count;
 
 	*run_count = 0;
-	call_begin(&call, ns);
+	call_begin(&call, ns, until_us);
+	check_batch(&call, count);
 	while (left > 0)
 	{
 		IdgenCursorRun run;

@@ -50,6 +50,7 @@ idgen_grant_rows_load_marks(const char *name, IdgenMarks *marks)
 			mark.incarnation = 0;
 		mark.tid = *idgen_statement_tid(idgen_statement_value(i, 4, &isnull));
 		mark.external = DatumGetBool(idgen_statement_value(i, 5, &isnull)) && !isnull;
+		mark.active = DatumGetBool(idgen_statement_value(i, 7, &isnull)) && !isnull;
 		mark.role[0] = '\0';
 		if (mark.external)
 			strlcpy(mark.role,
@@ -203,6 +204,17 @@ column_requests(IdgenColumns *columns)
 						  UUIDOID);
 }
 
+/* The length asked for in a request; null where it is the namespace's usual one. */
+static Datum
+column_asked(IdgenColumns *columns)
+{
+	FILL_COLUMN(columns, row, Int64GetDatum(row->asked_ms));
+	for (int i = 0; i < columns->count; i++)
+		columns->nulls[i] = columns->rows[i]->asked_ms == 0;
+	return idgen_statement_nullable_array(columns->datums, columns->nulls, columns->count,
+						  INT8OID);
+}
+
 /* What a grant adds to the sum of its namespace's marks. */
 static int64
 added_mark(const IdgenGrantRow *row)
@@ -254,6 +266,7 @@ note_marks(IdgenColumns *columns)
 			else
 			{
 				mark.external = row->holder != NULL;
+				mark.active = true;
 				strlcpy(mark.role, row->holder ? row->holder->role : "",
 						NAMEDATALEN);
 			}
@@ -387,7 +400,7 @@ write_promises(IdgenColumns *all)
 static void
 write_incarnations(IdgenColumns *fresh, const pg_uuid_t *boot)
 {
-	Datum		values[8];
+	Datum		values[9];
 
 	if (fresh->count == 0)
 		return;
@@ -411,6 +424,10 @@ write_incarnations(IdgenColumns *fresh, const pg_uuid_t *boot)
 										  IDGEN_TOKEN_HASH_SIZE) : (Datum) 0);
 	values[6] = idgen_statement_nullable_array(fresh->datums, fresh->nulls, fresh->count, BYTEAOID);
 	values[7] = UUIDPGetDatum(boot);
+	for (int i = 0; i < fresh->count; i++)
+		fresh->nulls[i] = fresh->rows[i]->holder != NULL;
+	FILL_COLUMN(fresh, row, Int64GetDatum(row->run_ahead_ms));
+	values[8] = idgen_statement_nullable_array(fresh->datums, fresh->nulls, fresh->count, INT8OID);
 	idgen_statement_expect(idgen_statement_run(IDGEN_SQL_INSERT_INCARNATIONS, values, NULL), fresh->count);
 }
 
@@ -445,7 +462,7 @@ idgen_grant_rows_write(IdgenGrantRow *rows, int count, const pg_uuid_t *boot)
 	IdgenColumns first;
 	IdgenColumns later;
 	IdgenColumns fresh;
-	Datum		grants[7];
+	Datum		grants[8];
 
 	if (count == 0)
 		return;
@@ -478,6 +495,7 @@ idgen_grant_rows_write(IdgenGrantRow *rows, int count, const pg_uuid_t *boot)
 	grants[4] = column_grant_ids(&all);
 	grants[5] = column_incarnations(&all);
 	grants[6] = column_requests(&all);
+	grants[7] = column_asked(&all);
 	idgen_statement_expect(idgen_statement_run(IDGEN_SQL_INSERT_GRANTS, grants, NULL), count);
 }
 
@@ -525,7 +543,30 @@ idgen_grant_rows_last(const char *name, int32 worker, IdgenLastGrant *last)
 		last->request_id = *DatumGetUUIDP(request);
 	last->grant.start = DatumGetInt64(idgen_statement_value(0, 4, &isnull));
 	last->grant.end = DatumGetInt64(idgen_statement_value(0, 5, &isnull));
+	last->asked_ms = DatumGetInt64(idgen_statement_value(0, 6, &isnull));
+	if (isnull)
+		last->asked_ms = 0;
 	return true;
+}
+
+/*
+ * How far ahead of the clock incarnations of this server could run that have
+ * something granted past "now": the longest such time, if it is longer than
+ * "than", which is that of the policy now; else "than".  All in milliseconds but
+ * "now", which is a tick.
+ */
+int64
+idgen_grant_rows_run_ahead(const char *name, int64 now, int64 than)
+{
+	Datum		values[3] = {
+		CStringGetTextDatum(name), Int64GetDatum(now), Int64GetDatum(than)
+	};
+	bool		isnull;
+	Datum		longest;
+
+	idgen_statement_run(IDGEN_SQL_LONGEST_RUN_AHEAD, values, NULL);
+	longest = idgen_statement_value(0, 1, &isnull);
+	return isnull ? than : DatumGetInt64(longest);
 }
 
 /*

@@ -38,6 +38,8 @@ typedef struct IdgenGrantRow
 	const pg_uuid_t *request_id;	/* or NULL */
 	bool		external;		/* granted to an external generator */
 	int64		external_added; /* by how much it raises what these were promised */
+	int64		asked_ms;		/* the length it asks for; 0 = the usual one */
+	int64		run_ahead_ms;	/* of a fresh one of this server */
 } IdgenGrantRow;
 
 /* A row of idgen_incarnation. */
@@ -58,6 +60,7 @@ typedef struct IdgenLastGrant
 	int64		incarnation;
 	bool		has_request;
 	pg_uuid_t	request_id;
+	int64		asked_ms;		/* by that request; 0 = the usual length */
 	IdgenGrant	grant;
 } IdgenLastGrant;
 
@@ -83,6 +86,7 @@ extern bool idgen_grant_rows_request_recorded(const char *name, int32 worker,
 										  int64 incarnation,
 										  const pg_uuid_t *request_id,
 										  int64 last_grants);
+extern int64 idgen_grant_rows_run_ahead(const char *name, int64 now, int64 than);
 extern void idgen_grant_rows_end_all(const char *name);
 extern void idgen_grant_rows_end_incarnation(int64 incarnation);
 extern void idgen_grant_rows_deactivate(int64 incarnation);

@@ -219,7 +219,7 @@ check_mark(const char *name, int32 worker, int64 mark)
 		invalid("A worker is not negative.");
 	if (mark < 0)
 		invalid("A mark is not negative.");
-	if (!idgen_tables_read_namespace(name, &row))
+	if (!idgen_tables_read_namespace(name, &row, 0))
 		return;
 	if (worker >= idgen_layout_worker_count(&row.layout))
 		invalid("The namespace has fewer workers.");

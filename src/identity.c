@@ -16,6 +16,9 @@
 #include "nodes/pg_list.h"
 #include "storage/fd.h"
 
+/* What a double, and so a number in JSON, holds without loss. */
+#define NUMBER_BITS 53
+
 /* The inode and, where the system tells, the birth time of a file. */
 static void
 read_file(const char *path, uint64 *inode, int64 *birth_ns)
@@ -159,6 +162,13 @@ idgen_identity_make_uuid(pg_uuid_t *uuid)
 /*
  * A random positive number, for incarnations and grants.  Random, not counted:
  * a counter would repeat after a failover that lost its last values.
+ *
+ * Below 2^53, so that it survives being a number in JSON.  Of a million
+ * incarnations that are on record, a new one meets none with a probability of
+ * 1 - 1e-10; should it, the primary key refuses it, and the round is repeated
+ * with other numbers.  One that was lost in a failover is met as seldom, and its
+ * token is another.  A grant's number is only compared with others of its
+ * incarnation.
  */
 int64
 idgen_identity_make_number(void)
@@ -167,6 +177,6 @@ idgen_identity_make_number(void)
 
 	do
 		random_bytes(&number, sizeof(number));
-	while ((number &= PG_INT64_MAX) == 0);
+	while ((number &= (UINT64CONST(1) << NUMBER_BITS) - 1) == 0);
 	return (int64) number;
 }

@@ -141,17 +141,31 @@ idgen_marks_add(IdgenMarks *marks, const IdgenMark *mark)
 	return &marks->marks[place];
 }
 
-/* The workers with something reserved past "now", ascending; palloc'd. */
+/*
+ * The workers that are not free, ascending; palloc'd: with something reserved past
+ * "now", or of an external incarnation that may come back for more.  Whether one
+ * of this server lives, its cursors say.
+ */
 int64 *
-idgen_marks_reserved(const IdgenMarks *marks, int64 now, size_t *count)
+idgen_marks_taken(const IdgenMarks *marks, int64 now, size_t *count)
 {
 	int64	   *workers = palloc((marks->count + 1) * sizeof(int64));
 
 	*count = 0;
 	for (int i = 0; i < marks->count; i++)
-		if (marks->marks[i].high_water > now)
+		if (marks->marks[i].high_water > now ||
+			(marks->marks[i].external && marks->marks[i].active))
 			workers[(*count)++] = marks->marks[i].worker;
 	return workers;
+}
+
+/* An incarnation has ended. */
+void
+idgen_marks_note_ended(IdgenMarks *marks, int64 incarnation)
+{
+	for (int i = 0; i < marks->count; i++)
+		if (marks->marks[i].incarnation == incarnation)
+			marks->marks[i].active = false;
 }
 
 /* Where the workers are reserved to; palloc'd, as many as there are marks. */

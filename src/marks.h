@@ -24,6 +24,7 @@ typedef struct IdgenMark
 	int64		high_water;
 	int64		incarnation;	/* granted last; 0 = not known */
 	bool		external;		/* that one is an external generator's, ... */
+	bool		active;			/* ... has not ended as far as is known here, ... */
 	char		role[NAMEDATALEN];	/* ... of this role */
 	ItemPointerData tid;		/* of the row version written last */
 } IdgenMark;
@@ -58,8 +59,9 @@ extern void idgen_marks_free_gone(bool (*gone) (const IdgenMarks *marks));
 extern void idgen_marks_forget_all(void);
 extern IdgenMark *idgen_marks_find(IdgenMarks *marks, int32 worker);
 extern IdgenMark *idgen_marks_add(IdgenMarks *marks, const IdgenMark *mark);
-extern int64 *idgen_marks_reserved(const IdgenMarks *marks, int64 now,
-								   size_t *count);
+extern int64 *idgen_marks_taken(const IdgenMarks *marks, int64 now,
+								size_t *count);
+extern void idgen_marks_note_ended(IdgenMarks *marks, int64 incarnation);
 extern IdgenWorkerMark *idgen_marks_list(const IdgenMarks *marks);
 extern void idgen_marks_count_external(const IdgenMarks *marks,
 									   const IdgenWorkerRange *range,

@@ -102,10 +102,12 @@ stand_in_uuid(const char *name, pg_uuid_t *uuid)
 
 /*
  * Read an entry anew from the tables.  False if the namespace is gone; then
- * the entry stays out of date.
+ * the entry stays out of date.  Here and below, until_us is the monotonic time
+ * until which a lock on the tables is waited for; 0 is idgen.wait_timeout from
+ * now on.
  */
-bool
-idgen_namespace_refresh(IdgenNamespace *ns)
+static bool
+refresh(IdgenNamespace *ns, int64 until_us)
 {
 	uint64		version;
 	IdgenAuthorityRow authority;
@@ -116,9 +118,9 @@ idgen_namespace_refresh(IdgenNamespace *ns)
 	if (!idgen_tables_find())
 		return false;
 	version = idgen_namespace_version;
-	if (!idgen_tables_read_namespace(ns->name, &ns->row))
+	if (!idgen_tables_read_namespace(ns->name, &ns->row, until_us))
 		return false;
-	has_identity = idgen_tables_read_authority(ns->name, &authority, &xmin);
+	has_identity = idgen_tables_read_authority(ns->name, &authority, &xmin, until_us);
 	if (!has_identity || !same_namespace(ns, &authority))
 		forget_session(ns);
 	ns->has_identity = has_identity;
@@ -143,6 +145,13 @@ idgen_namespace_refresh(IdgenNamespace *ns)
 	ns->version = version;
 	ns->open_version = 0;
 	return true;
+}
+
+/* The same, at any time. */
+bool
+idgen_namespace_refresh(IdgenNamespace *ns)
+{
+	return refresh(ns, 0);
 }
 
 static IdgenNamespace *
@@ -176,8 +185,8 @@ find_or_make_entry(const char *key)
  * The entry of a namespace, up to date; NULL if there is no such namespace.
  * Names that do not exist are not remembered: they are without bound.
  */
-IdgenNamespace *
-idgen_namespace_find(const char *name)
+static IdgenNamespace *
+find(const char *name, int64 until_us)
 {
 	IdgenNamespace *ns = NULL;
 
@@ -187,18 +196,25 @@ idgen_namespace_find(const char *name)
 	{
 		IdgenNamespaceRow row;
 
-		if (!idgen_tables_find() || !idgen_tables_read_namespace(name, &row))
+		if (!idgen_tables_find() || !idgen_tables_read_namespace(name, &row, until_us))
 			return NULL;
 		ns = find_or_make_entry(name);
 	}
-	if (!idgen_namespace_current(ns) && !idgen_namespace_refresh(ns))
+	if (!idgen_namespace_current(ns) && !refresh(ns, until_us))
 		return NULL;
 	return ns;
 }
 
+/* The same, at any time. */
+IdgenNamespace *
+idgen_namespace_find(const char *name)
+{
+	return find(name, 0);
+}
+
 /* The same, but an error if there is none (42704); the name is not terminated. */
 IdgenNamespace *
-idgen_namespace_get(const char *name, int name_length)
+idgen_namespace_get_until(const char *name, int name_length, int64 until_us)
 {
 	char		key[NAMEDATALEN];
 	IdgenNamespace *ns;
@@ -209,10 +225,17 @@ idgen_namespace_get(const char *name, int name_length)
 	memcpy(key, name, name_length);
 	key[name_length] = '\0';
 
-	ns = idgen_namespace_find(key);
+	ns = find(key, until_us);
 	if (ns == NULL)
 		undefined_namespace(key);
 	return ns;
+}
+
+/* The same, at any time. */
+IdgenNamespace *
+idgen_namespace_get(const char *name, int name_length)
+{
+	return idgen_namespace_get_until(name, name_length, 0);
 }
 
 /* Does a role own a namespace, by itself or as a member of its owner? */
@@ -268,14 +291,15 @@ idgen_namespace_require_owned(const IdgenNamespace *ns)
  * restricted.  False with the failure to report.
  */
 bool
-idgen_namespace_check_issue(IdgenNamespace *ns, IdgenFailure *failure)
+idgen_namespace_check_issue(IdgenNamespace *ns, int64 until_us,
+							IdgenFailure *failure)
 {
 	Oid			user = GetUserId();
 
 	if (idgen_namespace_may_issue(ns))
 		return true;
 	if (idgen_namespace_owned(ns, user) ||
-		idgen_tables_privileged(ns->name, IDGEN_PRIVILEGE_ISSUE, user))
+		idgen_tables_privileged(ns->name, IDGEN_PRIVILEGE_ISSUE, user, until_us))
 	{
 		ns->allowed_user = user;
 		return true;

@@ -58,6 +58,8 @@ extern uint64 idgen_namespace_version;
 extern void idgen_namespace_init(void);
 extern IdgenNamespace *idgen_namespace_find(const char *name);
 extern IdgenNamespace *idgen_namespace_get(const char *name, int name_length);
+extern IdgenNamespace *idgen_namespace_get_until(const char *name, int name_length,
+												 int64 until_us);
 extern bool idgen_namespace_refresh(IdgenNamespace *ns);
 extern void idgen_namespace_check_row(const IdgenNamespaceRow *row);
 extern bool idgen_namespace_owned(const IdgenNamespace *ns, Oid role);
@@ -65,7 +67,7 @@ extern bool idgen_namespace_owned(const IdgenNamespace *ns, Oid role);
 extern void idgen_namespace_require_preloaded(const char *name, int name_length);
 extern void idgen_namespace_require_committed(const IdgenNamespace *ns);
 extern void idgen_namespace_require_owned(const IdgenNamespace *ns);
-extern bool idgen_namespace_check_issue(IdgenNamespace *ns,
+extern bool idgen_namespace_check_issue(IdgenNamespace *ns, int64 until_us,
 										IdgenFailure *failure);
 
 /* Is it known that the current user may issue? */

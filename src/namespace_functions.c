@@ -23,6 +23,7 @@
 #include "identity.h"
 #include "namespace.h"
 #include "namespace_rows.h"
+#include "policy.h"
 #include "quorum.h"
 #include "request.h"
 #include "tables.h"
@@ -311,8 +312,8 @@ require_policy_committed(const IdgenNamespace *ns, bool changed_here)
 
 /*
  * From now on a standby that knows of this believes that it has all grants.  So
- * no grant may follow that is published unconfirmed: the worker knows of
- * "quorum" only when that has been committed.
+ * no grant may follow that is published unconfirmed: "quorum" has to be committed
+ * before, which waits for what is published by the policy before it (policy.c).
  */
 static void
 check_enters_trust(const IdgenNamespace *ns, bool changed_here)
@@ -325,19 +326,30 @@ check_enters_trust(const IdgenNamespace *ns, bool changed_here)
 
 /*
  * Wait until standbys have confirmed all that was committed; an error if they do
- * not until a monotonic time.  Where the setting names no standbys there are none
- * to wait for.
+ * not until a monotonic time, or if the setting names none.  One that is promoted
+ * without it still trusts itself, and whoever names standbys says which are
+ * promoted: those that lag behind what these have confirmed are not.  A namespace
+ * that splits was never trusted; nobody need know.
  */
 static void
 await_confirmation(const IdgenNamespace *ns, int64 until_us)
 {
-	if (idgen_quorum_named() && !idgen_quorum_wait(idgen_quorum_here(), until_us))
+	if (strcmp(ns->row.promotion, "split") == 0)
+		return;
+	if (!idgen_quorum_named())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot change the durability of namespace \"%s\" while \"synchronous_standby_names\" is empty",
+						ns->name),
+				 errdetail("A standby may know it with promotion policy \"trust\", and nobody can confirm that it does not."),
+				 errhint("Name physical standbys in \"synchronous_standby_names\", if only for this change; where there is none, pg_receivewal with --synchronous counts as one. Promote none that was behind them.")));
+	if (!idgen_quorum_wait(idgen_quorum_here(), until_us))
 		ereport(ERROR,
 				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
 				 errmsg("durability of namespace \"%s\" could not be changed",
 						ns->name),
 				 errdetail("Synchronous standbys have not confirmed what was committed before."),
-				 errhint("Connect the standbys, or take them out of \"synchronous_standby_names\" if they are never to be promoted.")));
+				 errhint("Connect the standbys, or name others in \"synchronous_standby_names\", and never promote one that was behind them.")));
 }
 
 /*
@@ -374,9 +386,9 @@ prepare_to_leave_quorum(const IdgenNamespace *ns, const char *durability, int64 
  * changes at the same time counts.
  */
 static bool
-lock_policy(IdgenNamespace *ns)
+lock_policy(IdgenNamespace *ns, int64 until_us)
 {
-	bool		changed_here = idgen_namespace_rows_lock_policy(ns->name);
+	bool		changed_here = idgen_policy_lock_row(ns->name, until_us);
 
 	if (!idgen_namespace_refresh(ns))
 		(void) idgen_namespace_get(ns->name, ns->name_length);
@@ -404,7 +416,7 @@ idgen_alter_namespace(PG_FUNCTION_ARGS)
 
 	if (given.durability)
 		prepare_to_leave_quorum(ns, text_to_cstring(PG_GETARG_TEXT_PP(ALTER_DURABILITY)), until_us);
-	changed_here = lock_policy(ns);
+	changed_here = lock_policy(ns, until_us);
 	row = ns->row;
 	if (given.grant_interval)
 		row.grant_interval_ms =
@@ -428,6 +440,9 @@ idgen_alter_namespace(PG_FUNCTION_ARGS)
 		check_leaves_quorum(ns, changed_here, until_us);
 	if (strcmp(row.promotion, "trust") == 0 && strcmp(ns->row.promotion, "trust") != 0)
 		check_enters_trust(ns, changed_here);
+	if (strcmp(row.durability, ns->row.durability) != 0 ||
+		strcmp(row.promotion, ns->row.promotion) != 0)
+		idgen_policy_begin_change(ns->name, until_us);
 	idgen_namespace_rows_write_policy(&row, &given);
 
 	/* the next change may rest on this one, which a crash must not take back */

@@ -216,7 +216,7 @@ idgen_namespace_rows_merge(const IdgenNamespaceRow *row)
 {
 	IdgenNamespaceRow ours;
 
-	if (!idgen_tables_read_namespace(row->name, &ours))
+	if (!idgen_tables_read_namespace(row->name, &ours, 0))
 	{
 		idgen_statement_begin(row->name);
 		check_restored_marks(row);

@@ -18,9 +18,11 @@
 #include "marks.h"
 #include "namespace.h"
 #include "namespace_rows.h"
+#include "policy.h"
 #include "pool.h"
 #include "publication.h"
 #include "round.h"
+#include "stats.h"
 #include "step.h"
 #include "tables.h"
 
@@ -33,12 +35,26 @@ typedef struct IdgenAftermath
 	bool		kill_namespace; /* its cursors */
 	pg_uuid_t	uuid;
 	bool		kill_incarnation;	/* the cursor of that one */
+	int64		floor;			/* that was set; 0 = none was */
 	IdgenNamespace *ns;			/* whose durability the answer has */
 } IdgenAftermath;
 
 /* --------------------------------------------------------------------
  * Namespaces
  * -------------------------------------------------------------------- */
+
+/*
+ * Look a namespace up whose durability the answer has; its policy stays as it is
+ * until the answer is given.  NULL and the failure if that cannot be.
+ */
+static IdgenNamespace *
+find_namespace(const char *name, IdgenFailure *failure, IdgenAftermath *aftermath)
+{
+	if (!idgen_policy_hold(name, failure))
+		return NULL;
+	aftermath->ns = idgen_namespace_find(name);
+	return aftermath->ns;
+}
 
 /*
  * The namespace of a request, locked, if the role owns it; else NULL and the
@@ -49,8 +65,10 @@ static IdgenNamespace *
 owned_namespace(const IdgenMailTaken *request, IdgenFailure *failure,
 				IdgenAftermath *aftermath)
 {
-	IdgenNamespace *ns = idgen_namespace_find(request->mail.namespace_name);
+	IdgenNamespace *ns = find_namespace(request->mail.namespace_name, failure, aftermath);
 
+	if (failure->kind != IDGEN_FAILURE_NONE)
+		return NULL;
 	if (ns == NULL)
 		idgen_failure_set(failure, IDGEN_FAILURE_UNDEFINED, NULL, NULL);
 	else if (!idgen_namespace_owned(ns, request->role))
@@ -65,7 +83,6 @@ owned_namespace(const IdgenMailTaken *request, IdgenFailure *failure,
 						  "Retry; if it goes on, look in pg_locks for who holds it.");
 		ns = NULL;
 	}
-	aftermath->ns = ns;
 	return ns;
 }
 
@@ -123,6 +140,8 @@ static void
 fence(IdgenNamespace *ns, const IdgenMail *mail, IdgenFailure *failure,
 	  IdgenAftermath *aftermath)
 {
+	IdgenFloorRow floor;
+
 	if (ns->row.retired)
 	{
 		idgen_failure_set(failure, IDGEN_FAILURE_RETIRED, NULL, NULL);
@@ -138,6 +157,8 @@ fence(IdgenNamespace *ns, const IdgenMail *mail, IdgenFailure *failure,
 	if (!can_fence_above(ns, mail->above, failure))
 		return;
 	idgen_fence_raise(ns, tick_above(ns, mail->above));
+	(void) idgen_namespace_rows_floor(ns->name, &floor);
+	aftermath->floor = floor.floor;
 	aftermath->kill_namespace = true;
 	aftermath->uuid = ns->authority.uuid;
 }
@@ -151,6 +172,8 @@ static void
 adopt(IdgenNamespace *ns, const IdgenMail *mail, IdgenFailure *failure,
 	  IdgenAftermath *aftermath)
 {
+	IdgenFloorRow floor;
+
 	if (ns->row.retired)
 	{
 		idgen_failure_set(failure, IDGEN_FAILURE_RETIRED, NULL, NULL);
@@ -162,6 +185,8 @@ adopt(IdgenNamespace *ns, const IdgenMail *mail, IdgenFailure *failure,
 		idgen_namespace_rows_write_range(ns->name, mail->first_worker, mail->last_worker);
 	idgen_fence_raise(ns, tick_above(ns, mail->above));
 	idgen_fence_take_over(ns);
+	(void) idgen_namespace_rows_floor(ns->name, &floor);
+	aftermath->floor = floor.floor;
 	aftermath->kill_namespace = ns->has_identity;
 	aftermath->uuid = ns->authority.uuid;
 }
@@ -190,9 +215,9 @@ deactivate(const IdgenMailTaken *request, IdgenFailure *failure,
 		reject(failure);
 		return;
 	}
-	if (row.active)
+	(void) find_namespace(row.namespace_name, failure, aftermath);
+	if (row.active && failure->kind == IDGEN_FAILURE_NONE)
 		idgen_grant_rows_deactivate(request->mail.incarnation);
-	aftermath->ns = idgen_namespace_find(row.namespace_name);
 }
 
 /* The owner of a namespace ends somebody's incarnation. */
@@ -204,7 +229,11 @@ end_incarnation(const IdgenMailTaken *request, IdgenFailure *failure,
 	IdgenNamespace *ns = NULL;
 
 	if (idgen_grant_rows_read_incarnation(request->mail.incarnation, &row))
-		ns = idgen_namespace_find(row.namespace_name);
+	{
+		ns = find_namespace(row.namespace_name, failure, aftermath);
+		if (failure->kind != IDGEN_FAILURE_NONE)
+			return;
+	}
 	else if (superuser_arg(request->role))
 	{
 		idgen_failure_set(failure, IDGEN_FAILURE_REJECTED, "It is unknown.",
@@ -221,7 +250,6 @@ end_incarnation(const IdgenMailTaken *request, IdgenFailure *failure,
 	if (row.active)
 		idgen_grant_rows_end_incarnation(request->mail.incarnation);
 	aftermath->kill_incarnation = !row.external;
-	aftermath->ns = ns;
 }
 
 /* --------------------------------------------------------------------
@@ -269,10 +297,23 @@ carry_out(const IdgenMailTaken *request, IdgenFailure *failure,
 	elog(ERROR, "unexpected idgen request %d", (int) mail->kind);
 }
 
+/* Calls that do not wait are told of a new floor without asking. */
+static void
+tell_floor(const IdgenNamespace *ns, int64 floor)
+{
+	IdgenFailure failure;
+
+	idgen_failure_set(&failure, IDGEN_FAILURE_NOT_YET, NULL, NULL);
+	(void) idgen_layout_unix_ms(&ns->row.layout, floor, &failure.until_ms);
+	idgen_stats_set_standing(idgen_stats_get(MyDatabaseId, ns->name), &failure);
+}
+
 /* After the commit: what has ended issues no more. */
 static void
 clean_up(const IdgenMailTaken *request, const IdgenAftermath *aftermath)
 {
+	if (aftermath->floor > 0)
+		tell_floor(aftermath->ns, aftermath->floor);
 	if (aftermath->kill_namespace)
 		idgen_pool_kill(MyDatabaseId, &aftermath->uuid);
 	if (aftermath->kill_incarnation)
@@ -308,7 +349,7 @@ idgen_operation_serve(const IdgenMailTaken *request)
 	{
 		char		message[IDGEN_FAILURE_TEXT_MAX];
 
-		idgen_round_abort(context, message, sizeof(message));
+		idgen_round_abort(context, message);
 		idgen_failure_set(&answer.failure, IDGEN_FAILURE_UNAVAILABLE, message,
 						  NULL);
 	}
@@ -317,13 +358,11 @@ idgen_operation_serve(const IdgenMailTaken *request)
 	if (done && answer.failure.kind == IDGEN_FAILURE_NONE)
 		clean_up(request, &aftermath);
 	if (answer.failure.kind == IDGEN_FAILURE_UNAVAILABLE)
-	{
 		idgen_mailbox_note(request, &answer.failure);
-		return false;
-	}
-	if (answer.failure.kind == IDGEN_FAILURE_NONE && aftermath.ns != NULL)
+	else if (answer.failure.kind == IDGEN_FAILURE_NONE && aftermath.ns != NULL)
 		idgen_publication_answer(aftermath.ns, request, &answer);
 	else
 		idgen_mailbox_answer(request, &answer);
-	return true;
+	idgen_policy_let_go();
+	return answer.failure.kind != IDGEN_FAILURE_UNAVAILABLE;
 }

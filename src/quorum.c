@@ -209,7 +209,7 @@ idgen_quorum_available(IdgenFailure *failure, bool *may_come)
 	{
 		idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
 						  "Its durability is \"quorum\", and \"synchronous_standby_names\" is empty.",
-						  "Name physical standbys in \"synchronous_standby_names\", or change the durability with idgen_alter_namespace().");
+						  "Name physical standbys in \"synchronous_standby_names\". They confirm what is granted, and likewise a change to another durability.");
 		return false;
 	}
 	pfree(list_standbys(&count));

@@ -255,7 +255,7 @@ static bool
 may_acquire(const IdgenNamespace *ns)
 {
 	return idgen_namespace_owned(ns, GetUserId()) ||
-		idgen_tables_privileged(ns->name, IDGEN_PRIVILEGE_ACQUIRE, GetUserId());
+		idgen_tables_privileged(ns->name, IDGEN_PRIVILEGE_ACQUIRE, GetUserId(), 0);
 }
 
 /* Did the current user activate an incarnation? */

@@ -93,6 +93,9 @@ idgen_retention_step(void)
 			if (now_us - last_incarnations_us >= INCARNATIONS_EVERY_US)
 			{
 				(void) idgen_grant_rows_forget_incarnations(idgen_grant_retention_s);
+
+				/* which of them have not ended is to be read anew */
+				idgen_marks_forget_all();
 				last_incarnations_us = now_us;
 			}
 			idgen_marks_free_gone(is_gone);
@@ -105,7 +108,7 @@ idgen_retention_step(void)
 	{
 		char		message[IDGEN_FAILURE_TEXT_MAX];
 
-		idgen_round_abort(context, message, sizeof(message));
+		idgen_round_abort(context, message);
 	}
 	PG_END_TRY();
 }

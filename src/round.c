@@ -14,15 +14,25 @@
  *	  incarnation it was decided for, compared by tenure under the slot's lock;
  *	  or as the answer to an external generator.  With durability "quorum" it is
  *	  held back until synchronous standbys have flushed it, too: publication.c.
+ * 4. By which durability, is read under the lock of policy.c, which is held from
+ *	  before the first look at the namespace until everything of the round has
+ *	  been published, answered or held back; so it is for operation.c.  A change
+ *	  of durability or promotion policy waits for that.  So what was not confirmed
+ *	  was published, and its transaction had ended, before "quorum" was committed,
+ *	  and therefore before "trust" was, which may be taken only after that: a
+ *	  standby that has replayed "trust" has replayed it as well.  What is decided
+ *	  after "quorum" was committed is decided by it.  And what is held back stays
+ *	  so if "quorum" is given up meanwhile: then it is confirmed, or nobody gets it.
  *
  * A crash before 2 leaves nothing; between 2 and 3 a gap: the mark says that
  * the interval is gone.  An external generator whose answer was lost asks again
  * with the same request id.  An error between 2 and 3 is a gap as well; the next
  * round continues from the mark.
  *
- * A round waits for nothing: rows that another session has locked are left out
- * and tried again, with their namespace.  If a round fails, it is repeated
- * namespace by namespace, so that one that is damaged delays no other.
+ * A round waits for nothing: rows that another session has locked, and policies
+ * that one is changing, are left out and tried again, with their namespace.  If a
+ * round fails, it is repeated namespace by namespace, so that one that is damaged
+ * delays no other.
  */
 #include "compat.h"
 
@@ -44,6 +54,7 @@
 #include "identity.h"
 #include "marks.h"
 #include "namespace_rows.h"
+#include "policy.h"
 #include "publication.h"
 #include "quorum.h"
 #include "settings.h"
@@ -308,8 +319,14 @@ quorum_available(IdgenJob *job)
 static bool
 open_namespace(const IdgenRound *round, IdgenJob *job)
 {
-	IdgenNamespace *ns = idgen_namespace_find(job->name);
+	IdgenNamespace *ns;
 
+	if (!idgen_policy_hold(job->name, &job->failure))
+	{
+		job->retry = true;
+		return false;
+	}
+	ns = idgen_namespace_find(job->name);
 	if (round->clock.verdict == IDGEN_CLOCK_AHEAD)
 		idgen_step_set_failure(&round->clock, &job->failure);
 	else if (ns == NULL)
@@ -454,7 +471,8 @@ worker_range(const IdgenNamespace *ns)
 
 /*
  * Choose a worker for a fresh incarnation: any free one, else the one whose
- * reservation ends first.  False if there is none at all.
+ * reservation ends first, or ended first, of an incarnation that lapsed without
+ * saying so.  False if there is none at all.
  */
 static bool
 choose_worker(const IdgenRound *round, const IdgenJob *job, int32 *worker)
@@ -463,12 +481,12 @@ choose_worker(const IdgenRound *round, const IdgenJob *job, int32 *worker)
 	size_t		room = job->marks->count + round->survey_count +
 		round->item_count + 1;
 	int64	   *busy = palloc(room * sizeof(int64));
-	int64	   *reserved;
+	int64	   *taken;
 	size_t		count;
 	int64		chosen;
 
-	reserved = idgen_marks_reserved(job->marks, job->now, &count);
-	memcpy(busy, reserved, count * sizeof(int64));
+	taken = idgen_marks_taken(job->marks, job->now, &count);
+	memcpy(busy, taken, count * sizeof(int64));
 	count = add_held(round, job, busy, count);
 	chosen = idgen_worker_choose(&range, busy, count,
 								 (uint64) idgen_identity_make_number());
@@ -603,14 +621,20 @@ extend_cursor(IdgenRound *round, IdgenJob *job, const IdgenCursorSurvey *survey)
 /*
  * The earliest tick of a fresh incarnation.  Where one cursor is all there is,
  * IDs promise to be in real-time order, also after the cursor before it, be it
- * of a server that was restarted within the tick.
+ * of a server that was restarted within the tick, or of a policy that let it run
+ * further ahead of the clock.
  */
 static int64
 eligible_tick(const IdgenJob *job)
 {
+	int64		run_ahead_ms;
+
 	if (idgen_max_workers_per_namespace > 1)
 		return job->not_before;
-	return idgen_grant_ordered_start(job->not_before, job->ns->run_ahead,
+	run_ahead_ms = idgen_grant_rows_run_ahead(job->name, job->now,
+											  job->ns->row.run_ahead_ms);
+	return idgen_grant_ordered_start(job->not_before,
+									 run_ahead_ms / job->ns->row.layout.tick_ms,
 									 idgen_marks_highest(job->marks));
 }
 
@@ -687,6 +711,7 @@ open_cursor(IdgenRound *round, IdgenJob *job, bool first)
 	item->course = course_of(job, &grant, NULL);
 	item->row.fresh = true;
 	item->row.incarnation = owner.incarnation;
+	item->row.run_ahead_ms = job->ns->row.run_ahead_ms;
 }
 
 /*
@@ -757,7 +782,7 @@ static bool
 may_acquire(const IdgenNamespace *ns, Oid role)
 {
 	return idgen_namespace_owned(ns, role) ||
-		idgen_tables_privileged(ns->name, IDGEN_PRIVILEGE_ACQUIRE, role);
+		idgen_tables_privileged(ns->name, IDGEN_PRIVILEGE_ACQUIRE, role, 0);
 }
 
 /*
@@ -788,6 +813,13 @@ external_worker_left(const IdgenRound *round, const IdgenJob *job,
 	}
 	if (all < all_max && of_role < role_max)
 		return true;
+	if (all_max == 0)
+	{
+		idgen_failure_set(&answer->failure, IDGEN_FAILURE_NO_WORKER,
+						  "It has a single worker, which is for IDs issued in the database.",
+						  "Use a namespace with more workers.");
+		return false;
+	}
 	idgen_failure_set(&answer->failure, IDGEN_FAILURE_NO_WORKER,
 					  all >= all_max ?
 					  "All workers for external generators have unexpired grants." :
@@ -892,19 +924,15 @@ set_granted_up(IdgenFailure *failure, const IdgenJob *job, int64 granted_end,
 	if (granted_end > job->now + idgen_round_horizon(job->ns))
 	{
 		set_until(failure, IDGEN_FAILURE_CLOCK, job->ns, retry_at);
-		strlcpy(failure->detail,
-				"The incarnation was granted a time that the clock, set back since, has not reached again.",
-				IDGEN_FAILURE_TEXT_MAX);
-		strlcpy(failure->hint,
-				"Retry then, or activate a fresh incarnation with idgen_activate().",
-				IDGEN_FAILURE_TEXT_MAX);
+		idgen_failure_copy(failure->detail,
+						   "The incarnation was granted a time that the clock, set back since, has not reached again.");
+		idgen_failure_copy(failure->hint,
+						   "Retry then, or activate a fresh incarnation with idgen_activate().");
 		return;
 	}
 	set_until(failure, IDGEN_FAILURE_NOT_YET, job->ns, retry_at);
-	strlcpy(failure->detail, "The incarnation is granted up to the horizon.",
-			IDGEN_FAILURE_TEXT_MAX);
-	strlcpy(failure->hint, "Issue from what it has been granted, and ask again then.",
-			IDGEN_FAILURE_TEXT_MAX);
+	idgen_failure_copy(failure->detail, "The incarnation is granted up to the horizon.");
+	idgen_failure_copy(failure->hint, "Issue from what it has been granted, and ask again then.");
 }
 
 /* A new grant for an incarnation in good standing. */
@@ -947,6 +975,7 @@ decide_next(IdgenRound *round, IdgenJob *job, int request,
 	item->row.external = true;
 	item->row.incarnation = mail->incarnation;
 	item->row.request_id = &mail->request_id;
+	item->row.asked_ms = mail->length_ms;
 }
 
 /* The next grant of an external incarnation. */
@@ -998,7 +1027,11 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, int request)
 			decide_next(round, job, request, &row);
 			break;
 		case IDGEN_CHAIN_REPEATED:
-			set_granted(answer, job->ns, row.worker, mail->incarnation,
+			if (mail->length_ms != last.asked_ms)
+				idgen_failure_set(&answer->failure, IDGEN_FAILURE_OTHER_LENGTH,
+								  NULL, NULL);
+			else
+				set_granted(answer, job->ns, row.worker, mail->incarnation,
 						last.grant_id, &last.grant);
 			break;
 		case IDGEN_CHAIN_STALE:
@@ -1007,6 +1040,7 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, int request)
 			break;
 		case IDGEN_CHAIN_FORKED:
 			idgen_grant_rows_end_incarnation(mail->incarnation);
+			idgen_marks_note_ended(job->marks, mail->incarnation);
 			idgen_stats_add(job_stats(job), IDGEN_COUNTER_FORKS, 1);
 			reject(job, answer, "The request does not follow its last grant: two processes use the same incarnation. It has been ended.",
 				   "Each process activates an incarnation of its own with idgen_activate().");
@@ -1150,13 +1184,14 @@ idgen_round_commit(MemoryContext context)
 }
 
 /*
- * Recover from an error, in a PG_CATCH block; its message is copied.  The marks
+ * Recover from an error, in a PG_CATCH block; its message is copied, and needs room
+ * for IDGEN_FAILURE_TEXT_MAX.  The marks
  * in memory may be ahead of the tables now, so they are read anew.  Cursors that
  * this transaction reserved come to nothing; those of earlier ones, which wait
  * for standbys, are none of its business.
  */
 void
-idgen_round_abort(MemoryContext context, char *message, Size message_size)
+idgen_round_abort(MemoryContext context, char *message)
 {
 	ErrorData  *error;
 
@@ -1168,7 +1203,7 @@ idgen_round_abort(MemoryContext context, char *message, Size message_size)
 	idgen_marks_forget_all();
 	idgen_pool_release_reserved(MyDatabaseId, tenure_before);
 	idgen_publication_forget_first(tenure_before);
-	strlcpy(message, error->message, message_size);
+	idgen_failure_copy(message, error->message);
 	FreeErrorData(error);
 }
 
@@ -1348,7 +1383,7 @@ carry_out(IdgenRound *round)
  * of it is in the tables or in shared memory.
  */
 static bool
-try_round(IdgenRound *round, char *message, Size message_size)
+try_round(IdgenRound *round, char *message)
 {
 	MemoryContext context = CurrentMemoryContext;
 	volatile bool done = false;
@@ -1360,7 +1395,7 @@ try_round(IdgenRound *round, char *message, Size message_size)
 	}
 	PG_CATCH();
 	{
-		idgen_round_abort(context, message, message_size);
+		idgen_round_abort(context, message);
 	}
 	PG_END_TRY();
 	return done;
@@ -1372,7 +1407,7 @@ complain(const char *message)
 {
 	if (strncmp(last_complaint, message, sizeof(last_complaint) - 1) == 0)
 		return;
-	strlcpy(last_complaint, message, sizeof(last_complaint));
+	idgen_failure_copy(last_complaint, message);
 	ereport(LOG,
 			(errmsg("idgen authority could not grant: %s", message),
 			 errdetail("It goes on trying; this is logged once until it succeeds.")));
@@ -1394,7 +1429,7 @@ serve_alone(const IdgenRound *whole, IdgenJob *job)
 	round.jobs = &fresh;
 	round.job_count = 1;
 	round.item_count = 0;
-	done = try_round(&round, message, sizeof(message));
+	done = try_round(&round, message);
 	if (!done)
 	{
 		complain(message);
@@ -1421,9 +1456,13 @@ idgen_round_serve(IdgenRound *round)
 	round->item_count = 0;
 	round->items = palloc((round->item_max + 1) * sizeof(IdgenItem));
 	round->answers = palloc0((round->request_count + 1) * sizeof(IdgenAnswer));
-	if (!try_round(round, message, sizeof(message)))
+	if (!try_round(round, message))
 		for (int i = 0; i < round->job_count; i++)
 			done &= serve_alone(round, &round->jobs[i]);
+	for (int i = 0; i < round->job_count; i++)
+		if (!round->jobs[i].changed)
+			idgen_stats_set_standing(job_stats(&round->jobs[i]),
+									 &round->jobs[i].failure);
 	if (done)
 		last_complaint[0] = '\0';
 	return done;

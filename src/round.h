@@ -68,7 +68,6 @@ extern int64 idgen_round_horizon(const IdgenNamespace *ns);
 /* The worker's transactions, for others that have some of their own. */
 extern void idgen_round_begin(MemoryContext context);
 extern void idgen_round_commit(MemoryContext context);
-extern void idgen_round_abort(MemoryContext context, char *message,
-							  Size message_size);
+extern void idgen_round_abort(MemoryContext context, char *message);
 
 #endif							/* IDGEN_ROUND_H */

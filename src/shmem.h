@@ -227,6 +227,11 @@ typedef struct IdgenStats
 	bool		alerted[IDGEN_ALERT_COUNT];
 	bool		copied;			/* the authority refuses to grant: a copy */
 	int			unconfirmed;	/* grants and answers that wait for standbys */
+
+	/* --- the same, under the directory lock */
+	IdgenFailure standing;		/* why the authority grants nothing; kind NONE if
+								 * it does, or is not known to have been asked */
+	int64		standing_us;	/* monotonic; when it was found */
 } IdgenStats;
 
 /*

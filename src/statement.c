@@ -127,7 +127,7 @@ static const struct
 	},
 	[IDGEN_SQL_READ_MARKS] = {
 		"SELECT w.worker, w.high_water, w.incarnation, w.ctid,"
-		" i.kind = 'external', i.role FROM ONLY {worker} w"
+		" i.kind = 'external', i.role, i.state = 'active' FROM ONLY {worker} w"
 		" LEFT JOIN ONLY {incarnation} i ON i.incarnation = w.incarnation"
 		" WHERE w.namespace = $1 ORDER BY w.worker", 1, {TEXTOID}
 	},
@@ -152,7 +152,7 @@ static const struct
 		{INT8OID}
 	},
 	[IDGEN_SQL_LAST_GRANT] = {
-		"SELECT grant_id, incarnation, request_id, start_tick, end_tick"
+		"SELECT grant_id, incarnation, request_id, start_tick, end_tick, asked_ms"
 		" FROM ONLY {grant} WHERE namespace = $1 AND worker = $2"
 		" ORDER BY start_tick DESC LIMIT 1", 2, {TEXTOID, INT4OID}
 	},
@@ -162,6 +162,16 @@ static const struct
 		"  ORDER BY start_tick DESC LIMIT $5) g"
 		" WHERE g.incarnation = $3 AND g.request_id = $4)", 5,
 		{TEXTOID, INT4OID, INT8OID, UUIDOID, INT8OID}
+	},
+
+	/* few incarnations ran further ahead than the policy allows now */
+	[IDGEN_SQL_LONGEST_RUN_AHEAD] = {
+		"SELECT max(i.run_ahead_ms) FROM ONLY {incarnation} i"
+		" WHERE i.namespace = $1 AND i.run_ahead_ms > $3"
+		" AND (SELECT g.end_tick FROM ONLY {grant} g WHERE g.namespace = i.namespace"
+		"  AND g.worker = i.worker AND g.incarnation = i.incarnation"
+		"  ORDER BY g.start_tick DESC LIMIT 1) > $2", 3,
+		{TEXTOID, INT8OID, INT8OID}
 	},
 	[IDGEN_SQL_LOCK_NAMESPACE] = {
 		"SELECT 1 FROM ONLY {namespace} WHERE name = $1 FOR UPDATE SKIP LOCKED", 1,
@@ -219,19 +229,19 @@ static const struct
 		"INSERT INTO {incarnation} SELECT i, n, w,"
 		" CASE WHEN h IS NULL THEN 'server' ELSE 'external' END,"
 		" CASE WHEN h IS NULL THEN $8 END, coalesce(r, current_user),"
-		" nullif(a, '')::inet, nullif(p, ''), clock_timestamp(), h, 'active', NULL"
-		" FROM unnest($1, $2, $3, $4, $5, $6, $7) AS u (i, n, w, r, a, p, h)", 8,
+		" nullif(a, '')::inet, nullif(p, ''), clock_timestamp(), h, 'active', NULL, x"
+		" FROM unnest($1, $2, $3, $4, $5, $6, $7, $9) AS u (i, n, w, r, a, p, h, x)", 9,
 		{
 			INT8ARRAYOID, TEXTARRAYOID, INT4ARRAYOID, TEXTARRAYOID,
-			TEXTARRAYOID, TEXTARRAYOID, BYTEAARRAYOID, UUIDOID
+			TEXTARRAYOID, TEXTARRAYOID, BYTEAARRAYOID, UUIDOID, INT8ARRAYOID
 		}
 	},
 	[IDGEN_SQL_INSERT_GRANTS] = {
-		"INSERT INTO {grant} SELECT n, w, s, e, g, i, clock_timestamp(), r"
-		" FROM unnest($1, $2, $3, $4, $5, $6, $7) AS u (n, w, s, e, g, i, r)", 7,
+		"INSERT INTO {grant} SELECT n, w, s, e, g, i, clock_timestamp(), r, q"
+		" FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) AS u (n, w, s, e, g, i, r, q)", 8,
 		{
 			TEXTARRAYOID, INT4ARRAYOID, INT8ARRAYOID, INT8ARRAYOID,
-			INT8ARRAYOID, INT8ARRAYOID, UUIDARRAYOID
+			INT8ARRAYOID, INT8ARRAYOID, UUIDARRAYOID, INT8ARRAYOID
 		}
 	},
 
@@ -336,7 +346,10 @@ static const struct
 	[IDGEN_SQL_DELETE_INCARNATIONS] = {
 		"DELETE FROM ONLY {incarnation} WHERE incarnation = ANY (ARRAY("
 		" SELECT incarnation FROM ONLY {incarnation} WHERE state <> 'active'"
-		" AND ended_at < clock_timestamp() - make_interval(secs => $1) LIMIT 1000))", 1,
+		" AND ended_at < clock_timestamp() - make_interval(secs => $1)"
+		/* longer than any horizon: see LONGEST_RUN_AHEAD */
+		" AND (run_ahead_ms > 0 AND ended_at > clock_timestamp() - interval '1 h') IS NOT TRUE"
+		" LIMIT 1000))", 1,
 		{FLOAT8OID}
 	},
 };
@@ -561,19 +574,29 @@ idgen_statement_tid_array(Datum *datums, int count)
 										   TYPALIGN_SHORT));
 }
 
-/* An array of a varlena or uuid type, with nulls. */
+/* An array of a varlena type, uuid or int8, with nulls. */
 Datum
 idgen_statement_nullable_array(Datum *datums, bool *nulls, int count, Oid type)
 {
 	int			bounds[1] = {1};
 	int			counts[1] = {count};
+	int			length = -1;
+	bool		by_value = false;
+	char		alignment = TYPALIGN_INT;
 
+	if (type == UUIDOID)
+	{
+		length = UUID_LEN;
+		alignment = TYPALIGN_CHAR;
+	}
+	else if (type == INT8OID)
+	{
+		length = sizeof(int64);
+		by_value = FLOAT8PASSBYVAL;
+		alignment = TYPALIGN_DOUBLE;
+	}
 	return PointerGetDatum(construct_md_array(datums, nulls, 1, counts, bounds,
-											  type,
-											  type == UUIDOID ? UUID_LEN : -1,
-											  false,
-											  type == UUIDOID ? TYPALIGN_CHAR :
-											  TYPALIGN_INT));
+											  type, length, by_value, alignment));
 }
 
 Datum

@@ -31,6 +31,9 @@
  * Counting
  * -------------------------------------------------------------------- */
 
+/* So long a cause that may have passed is told, without another look. */
+#define STANDING_US	INT64_C(5000000)
+
 /*
  * Which statistics belong to a cursor, or to a reservation for one?  By index;
  * the result is palloc'd.
@@ -145,6 +148,7 @@ give(IdgenStats *stats, Oid database, const char *namespace_name)
 	memset(stats->alerted, 0, sizeof(stats->alerted));
 	stats->copied = false;
 	stats->unconfirmed = 0;
+	stats->standing.kind = IDGEN_FAILURE_NONE;
 	reset(stats, 0);
 	pg_write_barrier();
 	pg_atomic_write_u64(&stats->key, make_key(database, namespace_name));
@@ -207,6 +211,43 @@ idgen_stats_set_unconfirmed(IdgenStats *stats, int count)
 {
 	if (stats != NULL)
 		stats->unconfirmed = count;
+}
+
+/*
+ * Why the authority grants nothing, for calls that cannot wait for its answer; kind
+ * NONE if it does.  By the authority worker alone; stats may be NULL.
+ */
+void
+idgen_stats_set_standing(IdgenStats *stats, const IdgenFailure *failure)
+{
+	if (stats == NULL || (stats->standing.kind == IDGEN_FAILURE_NONE &&
+						  failure->kind == IDGEN_FAILURE_NONE))
+		return;
+	idgen_lock_directory();
+	stats->standing = *failure;
+	stats->standing_us = idgen_clock_monotonic_us();
+	idgen_unlock_directory();
+}
+
+/*
+ * Is it known why nothing is granted?  What passes by itself is believed for a
+ * while only; stats may be NULL.
+ */
+bool
+idgen_stats_standing(const IdgenStats *stats, IdgenFailure *failure)
+{
+	bool		old;
+
+	if (stats == NULL)
+		return false;
+	idgen_lock_directory();
+	*failure = stats->standing;
+	old = idgen_clock_monotonic_us() - stats->standing_us > STANDING_US;
+	idgen_unlock_directory();
+	if (failure->until_ms != 0)
+		return failure->until_ms > idgen_clock_wall_ms();
+	return failure->kind == IDGEN_FAILURE_COPIED ||
+		(failure->kind != IDGEN_FAILURE_NONE && !old);
 }
 
 /* A worker begins: what its predecessor held is nobody's. */

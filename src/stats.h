@@ -17,6 +17,9 @@ extern IdgenStats *idgen_stats_get(Oid database, const char *namespace_name);
 extern void idgen_stats_forget(Oid database);
 extern void idgen_stats_set_copied(IdgenStats *stats, bool copied);
 extern void idgen_stats_set_unconfirmed(IdgenStats *stats, int count);
+extern void idgen_stats_set_standing(IdgenStats *stats,
+									 const IdgenFailure *failure);
+extern bool idgen_stats_standing(const IdgenStats *stats, IdgenFailure *failure);
 extern void idgen_stats_begin_worker(void);
 extern void idgen_stats_max(IdgenStats *stats, IdgenCounter counter,
 							uint64 value);

@@ -89,17 +89,17 @@ static const IdgenTableShape shapes[IDGEN_TABLE_COUNT] = {
 		}
 	},
 	[IDGEN_TABLE_INCARNATION] = {
-		"idgen_incarnation", 12,
+		"idgen_incarnation", 13,
 		{
 			INT8OID, TEXTOID, INT4OID, TEXTOID, UUIDOID, TEXTOID, INETOID,
-			TEXTOID, TIMESTAMPTZOID, BYTEAOID, TEXTOID, TIMESTAMPTZOID
+			TEXTOID, TIMESTAMPTZOID, BYTEAOID, TEXTOID, TIMESTAMPTZOID, INT8OID
 		}
 	},
 	[IDGEN_TABLE_GRANT] = {
-		"idgen_grant", 8,
+		"idgen_grant", 9,
 		{
 			TEXTOID, INT4OID, INT8OID, INT8OID, INT8OID, INT8OID,
-			TIMESTAMPTZOID, UUIDOID
+			TIMESTAMPTZOID, UUIDOID, INT8OID
 		}
 	},
 };
@@ -570,16 +570,6 @@ typedef struct IdgenScan
 	HeapTuple	tuple;			/* NULL if there is none */
 } IdgenScan;
 
-/* How long, at most, this call may wait for locks; 0 = not limited so far. */
-static int64 wait_until_us = 0;
-
-/* Bound the waits for locks on the tables by a monotonic time; 0 = anew each. */
-void
-idgen_tables_wait_until(int64 until_us)
-{
-	wait_until_us = until_us;
-}
-
 /* For errors; with an incarnation alone, the namespace is not known: NULL. */
 static int
 errmsg_unavailable(const char *name)
@@ -599,23 +589,21 @@ unavailable(const char *name, const char *why)
 }
 
 /*
- * Lock a table, but wait for no more than idgen.wait_timeout: somebody may be in
- * the middle of a long transaction with DROP EXTENSION.
+ * Lock a table, but wait no longer than until a monotonic time; 0 is
+ * idgen.wait_timeout from now on.  Somebody may be in the middle of a long
+ * transaction with DROP EXTENSION.
  */
 static void
-lock_within_timeout(IdgenTable table, LOCKMODE mode, const char *name)
+lock_within_timeout(IdgenTable table, LOCKMODE mode, const char *name,
+					int64 until_us)
 {
-	int64		give_up_at_us = 0;
-
 	while (!ConditionalLockRelationOid(found.relids[table], mode))
 	{
 		int64		now_us = idgen_clock_monotonic_us();
 
-		/* a bound in the past was left behind by a call that failed */
-		if (give_up_at_us == 0)
-			give_up_at_us = wait_until_us > now_us ? wait_until_us :
-				now_us + (int64) idgen_wait_timeout_ms * 1000;
-		if (now_us >= give_up_at_us)
+		if (until_us == 0)
+			until_us = now_us + (int64) idgen_wait_timeout_ms * 1000;
+		if (now_us >= until_us)
 			ereport(ERROR,
 					(errcode(ERRCODE_IDGEN_UNAVAILABLE),
 					 errmsg_unavailable(name),
@@ -653,7 +641,7 @@ idgen_tables_lock_intact(const char *name)
 		Relation	relation;
 		bool		intact;
 
-		lock_within_timeout(i, RowExclusiveLock, name);
+		lock_within_timeout(i, RowExclusiveLock, name, 0);
 		relation = try_relation_open(found.relids[i], NoLock);
 		if (relation == NULL)
 			extension_gone(name);
@@ -684,13 +672,13 @@ locked_for_writing(IdgenTable table)
  * taken.
  */
 static LOCKMODE
-lock_for_reading(IdgenTable table, const char *name)
+lock_for_reading(IdgenTable table, const char *name, int64 until_us)
 {
 	if (ConditionalLockRelationOid(found.relids[table], AccessShareLock))
 		return AccessShareLock;
 	if (locked_for_writing(table))
 		return NoLock;
-	lock_within_timeout(table, AccessShareLock, name);
+	lock_within_timeout(table, AccessShareLock, name, until_us);
 	return AccessShareLock;
 }
 
@@ -700,13 +688,14 @@ lock_for_reading(IdgenTable table, const char *name)
  * committed counts.
  */
 static bool
-scan_begin_key(IdgenScan *scan, IdgenTable table, ScanKey key, const char *name)
+scan_begin_key(IdgenScan *scan, IdgenTable table, ScanKey key, const char *name,
+			   int64 until_us)
 {
 	char		why[IDGEN_FAILURE_TEXT_MAX];
 
 	if (!idgen_tables_find())
 		return false;
-	scan->lock = lock_for_reading(table, name);
+	scan->lock = lock_for_reading(table, name, until_us);
 	scan->relation = try_relation_open(found.relids[table], NoLock);
 	if (scan->relation == NULL)
 		return false;
@@ -722,13 +711,13 @@ scan_begin_key(IdgenScan *scan, IdgenTable table, ScanKey key, const char *name)
 
 /* The same for the row of a namespace. */
 static bool
-scan_begin(IdgenScan *scan, IdgenTable table, const char *name)
+scan_begin(IdgenScan *scan, IdgenTable table, const char *name, int64 until_us)
 {
 	ScanKeyData key;
 
 	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_TEXTEQ,
 				CStringGetTextDatum(name));
-	return scan_begin_key(scan, table, &key, name);
+	return scan_begin_key(scan, table, &key, name, until_us);
 }
 
 static void
@@ -781,14 +770,17 @@ scan_text(IdgenScan *scan, int attribute, char *value)
 	pfree(string);
 }
 
-/* Read a row of idgen_namespace; false if there is none.  After find. */
+/*
+ * Read a row of idgen_namespace; false if there is none.  After find.  Here and
+ * below, until_us bounds the wait for a lock, see lock_within_timeout.
+ */
 bool
-idgen_tables_read_namespace(const char *name, IdgenNamespaceRow *row)
+idgen_tables_read_namespace(const char *name, IdgenNamespaceRow *row, int64 until_us)
 {
 	IdgenScan	scan;
 	bool		exists;
 
-	if (!scan_begin(&scan, IDGEN_TABLE_NAMESPACE, name))
+	if (!scan_begin(&scan, IDGEN_TABLE_NAMESPACE, name, until_us))
 		return false;
 	exists = scan.tuple != NULL;
 	if (exists)
@@ -823,12 +815,12 @@ idgen_tables_read_namespace(const char *name, IdgenNamespaceRow *row)
  */
 bool
 idgen_tables_read_authority(const char *name, IdgenAuthorityRow *row,
-							TransactionId *xmin)
+							TransactionId *xmin, int64 until_us)
 {
 	IdgenScan	scan;
 	bool		exists;
 
-	if (!scan_begin(&scan, IDGEN_TABLE_AUTHORITY, name))
+	if (!scan_begin(&scan, IDGEN_TABLE_AUTHORITY, name, until_us))
 		return false;
 	exists = scan.tuple != NULL;
 	if (exists)
@@ -883,12 +875,13 @@ member_of_any(Oid role, ArrayType *names)
  * Owners are not asked here.
  */
 bool
-idgen_tables_privileged(const char *name, IdgenPrivilege privilege, Oid role)
+idgen_tables_privileged(const char *name, IdgenPrivilege privilege, Oid role,
+						int64 until_us)
 {
 	IdgenScan	scan;
 	bool		privileged;
 
-	if (!scan_begin(&scan, IDGEN_TABLE_NAMESPACE, name))
+	if (!scan_begin(&scan, IDGEN_TABLE_NAMESPACE, name, until_us))
 		return false;
 	privileged = scan.tuple != NULL &&
 		member_of_any(role, DatumGetArrayTypeP(scan_column(&scan,
@@ -914,7 +907,7 @@ idgen_tables_read_holder(int64 incarnation, IdgenHolderRow *row)
 	bool		exists;
 
 	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(incarnation));
-	if (!scan_begin_key(&scan, IDGEN_TABLE_INCARNATION, &key, NULL))
+	if (!scan_begin_key(&scan, IDGEN_TABLE_INCARNATION, &key, NULL, 0))
 		return false;
 	exists = scan.tuple != NULL;
 	if (exists)

@@ -95,16 +95,16 @@ extern bool idgen_tables_find_quietly(void);
 extern Oid	idgen_tables_relid(IdgenTable table);
 extern bool idgen_tables_ours(Oid relid);
 extern IdgenEndedMarks *idgen_tables_dropped(int *count, int64 *external_ms);
-extern void idgen_tables_wait_until(int64 until_us);
 extern void idgen_tables_watch(void (*changed) (void));
 extern bool idgen_tables_intact(IdgenTable table, Relation relation, char *why,
 								Size why_size);
-extern bool idgen_tables_read_namespace(const char *name, IdgenNamespaceRow *row);
+extern bool idgen_tables_read_namespace(const char *name, IdgenNamespaceRow *row,
+										int64 until_us);
 extern bool idgen_tables_privileged(const char *name, IdgenPrivilege privilege,
-									Oid role);
+									Oid role, int64 until_us);
 extern bool idgen_tables_read_holder(int64 incarnation, IdgenHolderRow *row);
 extern bool idgen_tables_read_authority(const char *name, IdgenAuthorityRow *row,
-										TransactionId *xmin);
+										TransactionId *xmin, int64 until_us);
 
 /* --- telling sessions, at commit */
 extern void idgen_tables_announce(void);

@@ -205,6 +205,10 @@ if rule dropped-far-ahead 010_databases 'ran far ahead'; then
 	take src/round.c 'idgen_pool_dropped_anywhere(near_ms)' 'idgen_pool_dropped_anywhere(PG_INT64_MAX)'
 fi
 
+if rule run-ahead-remembered 016_order 'when run_ahead is lowered'; then
+	take src/round.c 'run_ahead_ms / job->ns->row.layout.tick_ms' 'job->ns->run_ahead'
+fi
+
 # --- S3: what was promised outside
 
 if rule promise-kept 109_promises 'may have been used|nor does giving it back'; then
@@ -299,6 +303,14 @@ fi
 if rule sequence-of-a-tick boundaries:ticks 'without a gap or a repetition'; then
 	take src/core/cursor.h 'return cursor->next_sequence;' 'return 0;'
 fi
+# S7
+if rule zero-tuple 021_first_and_last 'the first ID of all is 1'; then
+	take src/core/cursor.h 'return tick == 0 && cursor->worker == 0 ? 1 : 0;' 'return 0;'
+fi
+if rule field-end 021_first_and_last 'no grant ends past the field'; then
+	take src/core/grant.c '	limit = min_tick(limit, tick_count);
+' ''
+fi
 if rule batch-within-tick boundaries:ticks 'without a gap or a repetition'; then
 	take src/core/cursor.h 'demand->count < sequence_count - sequence ?' 'true ?'
 fi
@@ -307,6 +319,13 @@ fi
 
 if rule how-long restarts 'told for how long'; then
 	take src/failure.c 'if (failure->until_ms != 0 && left_ms > 0)' 'if (false)'
+fi
+if rule told-without-waiting 020_no_wait 'an unadopted copy'; then
+	take src/generator.c 'else if (idgen_stats_standing(call->ns->stats, &standing))' 'else if (false)'
+fi
+if rule batch-checked-first 020_no_wait 'uses nothing up'; then
+	take src/generator.c '	check_batch(&call, count);
+' ''
 fi
 if rule lock-by-trying pauses:lock 'and in time'; then
 	take src/generator.c 'if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))' \
@@ -459,6 +478,23 @@ fi
 if rule asked-again 130_promotion 'very first request'; then
 	take src/authority.c 'if (idgen_round_grants_to(taken) && job->changed)' 'if (false)'
 fi
+if rule fence-last-clock 109_fence_facts 'past the clock of the last grant'; then
+	take src/fence.c 'Max(idgen_namespace_rows_last_clock(ns->name),
+						  last_replayed_tick(layout))' 'last_replayed_tick(layout)'
+fi
+if rule fence-replayed 109_fence_facts 'past the newest commit'; then
+	take src/fence.c 'Max(idgen_namespace_rows_last_clock(ns->name),
+						  last_replayed_tick(layout))' 'idgen_namespace_rows_last_clock(ns->name)'
+fi
+if rule fence-highest-mark 109_fence_facts 'past the highest mark'; then
+	take src/fence.c '.highest_mark = idgen_namespace_rows_highest_mark(ns->name),' '.highest_mark = 0,'
+fi
+if rule fence-above 109_fence_facts 'past an ID that somebody has seen'; then
+	take src/operation.c 'idgen_fence_raise(ns, tick_above(ns, mail->above));
+	aftermath->floor = idgen_namespace_rows_floor(ns->name, &exists);
+	aftermath->kill_namespace = true;' 'idgen_fence_raise(ns, 0);
+	aftermath->kill_namespace = true;'
+fi
 if rule fence-distance 107_fence 'not before the fence was over'; then
 	take src/core/grant.c 'distance = facts->horizon + facts->clock_error' 'distance = 1'
 fi
@@ -470,6 +506,16 @@ if rule floor 107_fence 'issues nothing yet'; then
 fi
 if rule repeated-request response_loss:connections 'answered with before'; then
 	take src/core/grant.c 'return IDGEN_CHAIN_REPEATED;' 'return IDGEN_CHAIN_NEXT;'
+fi
+if rule repeated-length 101_retry 'with another length'; then
+	take src/round.c 'if (mail->length_ms != last.asked_ms)' 'if (false)'
+fi
+if rule lapsed-last 101_retry 'no worker of an incarnation that lapsed'; then
+	take src/marks.c 'if (marks->marks[i].high_water > now ||
+			(marks->marks[i].external && marks->marks[i].active))' 'if (marks->marks[i].high_water > now)'
+fi
+if rule numbers-for-json 101_retry 'below 2\^53'; then
+	take src/identity.c '(UINT64CONST(1) << NUMBER_BITS) - 1' 'PG_INT64_MAX'
 fi
 if rule stale-request response_loss:connections 'ends nothing'; then
 	take src/round.c 'facts.is_recorded = facts.holds_worker &&' 'facts.is_recorded = false && facts.holds_worker &&'
@@ -603,7 +649,18 @@ if rule quorum-needed 131_quorum 'nothing was granted'; then
 	take src/round.c 'if (ns->quorum && !quorum_available(job))' 'if (false)'
 fi
 if rule quorum-left 131_quorum 'cannot be given up while nothing is confirmed'; then
-	take src/namespace_functions.c 'if (idgen_quorum_named() && !idgen_quorum_wait(' 'if (false && !idgen_quorum_wait('
+	take src/namespace_functions.c 'if (!idgen_quorum_wait(' 'if (false && !idgen_quorum_wait('
+fi
+if rule quorum-left-named 132_policy 'with no standby named'; then
+	take src/namespace_functions.c 'if (!idgen_quorum_named())' 'if (!idgen_quorum_named())
+		return;
+	if (false)'
+fi
+if rule policy-held 132_policy 'by a policy that is being changed'; then
+	take src/policy.c 'if (LockAcquire(&tag, ShareLock, true, true) == LOCKACQUIRE_NOT_AVAIL)' 'if (false)'
+fi
+if rule policy-change-waits 132_policy 'the policy is not changed under it'; then
+	take src/namespace_functions.c '		idgen_policy_begin_change(ns->name, until_us);' '		;'
 fi
 if rule policy-committed 131_quorum 'nor given up in one'; then
 	take src/namespace_functions.c 'if (changed_here)' 'if (false)'

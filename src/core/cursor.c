@@ -72,3 +72,31 @@ idgen_cursor_spill_tick(int32_t worker, int64_t last_tick, int64_t last_worker)
 {
 	return worker > last_worker ? last_tick : last_tick + 1;
 }
+
+/*
+ * How many IDs a cursor could issue, one call after another, while the clock
+ * stands still at demand->now; demand->count does not matter.
+ */
+int64_t
+idgen_cursor_room(const IdgenCursor *cursor, const IdgenLayout *layout,
+				  const IdgenCursorDemand *demand)
+{
+	const int64_t sequence_count = idgen_layout_sequence_count(layout);
+	const int64_t limit = demand->now + demand->run_ahead + 1;
+	int64_t		room = 0;
+
+	for (int32_t i = 0; i < cursor->grant_count; i++)
+	{
+		int64_t		start = cursor->grants[i].start;
+		int64_t		end = cursor->grants[i].end;
+
+		start = start < demand->now ? demand->now : start;
+		start = start < cursor->last_tick ? cursor->last_tick : start;
+		start = start < demand->min_tick ? demand->min_tick : start;
+		end = end > limit ? limit : end;
+		if (start < end)
+			room += (end - start) * sequence_count -
+				idgen_cursor_first_free(cursor, start);
+	}
+	return room;
+}

@@ -88,6 +88,9 @@ extern IdgenInstallCode idgen_cursor_install(IdgenCursor *cursor,
 											 int64_t now);
 extern void idgen_cursor_drop_grants(IdgenCursor *cursor, int32_t count);
 extern int64_t idgen_cursor_granted_end(const IdgenCursor *cursor);
+extern int64_t idgen_cursor_room(const IdgenCursor *cursor,
+								 const IdgenLayout *layout,
+								 const IdgenCursorDemand *demand);
 extern int64_t idgen_cursor_spill_tick(int32_t worker, int64_t last_tick,
 									   int64_t last_worker);
 

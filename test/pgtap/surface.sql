@@ -124,9 +124,9 @@ SELECT is(pg_temp.columns('idgen_authority'), 'namespace text!, uuid uuid!, form
     'system_identifier bigint!, database oid!, timeline bigint!, control_inode bigint!, control_birth bigint!, version_inode bigint!, '
     'version_birth bigint!, recorded_at timestamp with time zone!, last_clock bigint!, worker_count bigint!, mark_sum numeric!', 'idgen_authority');
 SELECT is(pg_temp.columns('idgen_incarnation'), 'incarnation bigint!, namespace text!, worker integer!, kind text!, boot uuid, role text!, '
-    'address inet, application text, activated_at timestamp with time zone!, token_hash bytea, state text!, ended_at timestamp with time zone', 'idgen_incarnation');
+    'address inet, application text, activated_at timestamp with time zone!, token_hash bytea, state text!, ended_at timestamp with time zone, run_ahead_ms bigint', 'idgen_incarnation');
 SELECT is(pg_temp.columns('idgen_grant'), 'namespace text!, worker integer!, start_tick bigint!, end_tick bigint!, grant_id bigint!, '
-    'incarnation bigint!, granted_at timestamp with time zone!, request_id uuid', 'idgen_grant');
+    'incarnation bigint!, granted_at timestamp with time zone!, request_id uuid, asked_ms bigint', 'idgen_grant');
 SELECT col_is_pk('idgen_namespace', 'name');
 SELECT col_is_pk('idgen_floor', 'namespace');
 SELECT col_is_pk('idgen_worker', ARRAY['namespace', 'worker']);

@@ -124,6 +124,28 @@ $node->start;
 far_ahead('after it');
 phase('after that');
 
+# A policy that let it run further ahead of the clock is remembered as long as it matters, restarts included.
+$control = Idgen::Session->new($node);
+$node->adjust_conf('postgresql.conf', 'idgen.idle_timeout', "'10min'");
+$node->adjust_conf('postgresql.conf', 'idgen.wait_timeout', "'60s'");
+$node->reload;
+$control->query(q{SELECT idgen_create_namespace('lowered', sequence_bits => 0, run_ahead => '8 s')});
+my $before = $control->value(q{SELECT max(id) FROM idgen_next_batch(5000, 'lowered') id});
+$control->value(q{SELECT idgen_alter_namespace('lowered', run_ahead => '0')});
+foreach my $when ('when run_ahead is lowered', 'after a restart', 'and another')
+{
+	# Another session than the one that issued the greater ID: that one has an order of its own.
+	$control->close;
+	$control = Idgen::Session->new($node);
+	my $next = $control->value(q{SELECT idgen_next('lowered')});
+	cmp_ok($next, '>', $before, "the greater ID, $when");
+	$before = $next;
+	$control->close;
+	$node->restart;
+	$control = Idgen::Session->new($node);
+}
+$control->close;
+
 my $found = $ledger->is_unique('one cursor', order => 1, order_from => $from);
 cmp_ok($found->{ordered}, '>', 5000, "of $found->{ordered} calls");
 

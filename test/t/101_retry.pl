@@ -48,7 +48,44 @@ foreach (1 .. 3)
 }
 my $again = Idgen::Session->new($node, user => 'holder');
 is(same_grant(Generator::granted(Generator::acquire($again, $held, request_id => $id))), same_grant($first), 'over another connection too');
+foreach my $length (q{interval '50 ms'}, q{interval '101 ms'})
+{
+	my $result = Generator::acquire($session, $held, request_id => $id, length => $length);
+	is(Idgen::Session::state_of($result), '22023', "with another length, $length: refused");
+	like($result->{error}{H} // '', qr/new request id/, 'the hint says what to do');
+}
+is(same_grant(Generator::granted(Generator::acquire($session, $held, request_id => $id))), same_grant($first), 'which changes nothing');
 is(grant_count($held), 2, 'and one grant is recorded for it');
+{
+	my $own = Generator::activate($session, 'chain');
+	my %request = (request_id => Generator::request_id(), length => q{interval '70 ms'});
+	my $granted = Generator::granted(Generator::acquire($session, $own, %request));
+	is(same_grant(Generator::granted(Generator::acquire($session, $own, %request))), same_grant($granted), 'a request with a length of its own, asked again');
+	is(Idgen::Session::state_of(Generator::acquire($session, $own, request_id => $request{request_id})), '22023', 'without it, it is another request');
+	$session->value("SELECT idgen_deactivate($own->{incarnation}, '$own->{token}')");
+}
+
+# --- Numbers that survive being a number in JSON.
+
+is($super->value(q{SELECT count(*) FROM idgen_grant WHERE greatest(grant_id, incarnation) >= 1::bigint << 53}), 0, 'incarnations and grants have numbers below 2^53');
+
+# --- Who lapsed without saying so may come back for more, as long as other workers are free.
+
+$super->value(q{SELECT idgen_create_namespace('lapsing', worker_bits => 4, promotion => 'fence', grant_interval => '100 ms', horizon => '200 ms')});
+sub lapse { return $super->poll(q{SELECT count(*) = 0 FROM idgen_grant g WHERE g.namespace = 'lapsing' AND g.end_tick > (extract(epoch FROM clock_timestamp()) - 1735689600) * 1000}, 't'); }
+my @lapsed;
+foreach (1 .. 7)
+{
+	push @lapsed, map { Generator::activate($super, 'lapsing') } 1 .. 2;
+	lapse();
+}
+my %workers = map { $_->{worker} => 1 } @lapsed;
+is(scalar keys %workers, 14, 'no worker of an incarnation that lapsed is given away while others were never used');
+is(join(' ', map { Idgen::Session::state_of(Generator::acquire($super, $_)) } @lapsed[0 .. 5]), '     ', 'they come back for more');
+lapse();
+my @later = map { lapse(); Generator::activate($super, 'lapsing') } 1 .. 4;
+is(scalar(grep { exists $workers{ $_->{worker} } } @later), 2, 'and when no other is left, theirs are');
+is(join(' ', sort { $a <=> $b } grep { exists $workers{$_} } map { $_->{worker} } @later), join(' ', sort { $a <=> $b } map { $_->{worker} } @lapsed[6 .. 7]), 'of those that lapsed first');
 
 # --- The answer is lost: the backend is stopped while it waits for the authority, which commits; then
 # it is killed, before it could say so.

@@ -98,7 +98,7 @@ chain_goes_on('merged');
 my $worker = $super->value(q{SELECT worker FROM idgen_worker WHERE namespace = 'busy' LIMIT 1});
 my $many = 2600;
 $super->query("BEGIN; ALTER TABLE idgen_grant DISABLE TRIGGER ALL;
-	INSERT INTO idgen_grant SELECT 'busy', $worker, n * 10, n * 10 + 5, n, 1, clock_timestamp() - interval '8 days', NULL FROM generate_series(1, $many) n;
+	INSERT INTO idgen_grant SELECT 'busy', $worker, n * 10, n * 10 + 5, n, 1, clock_timestamp() - interval '8 days', NULL, NULL FROM generate_series(1, $many) n;
 	ALTER TABLE idgen_grant ENABLE ALWAYS TRIGGER idgen_guard_row; ALTER TABLE idgen_grant ENABLE ALWAYS TRIGGER idgen_guard_truncate; COMMIT");
 my $ancient = q{granted_at < clock_timestamp() - interval '7 days'};
 # A snapshot of before: to it they stay visible, each with the transaction that deleted it.
