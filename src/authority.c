@@ -621,6 +621,13 @@ idgen_authority_main(Datum main_arg)
 											  BGWORKER_BYPASS_ALLOWCONN);
 	pin_settings();
 
+	/*
+	 * To connect may mean to wait for a lock, which only "die" ends.  From here
+	 * on nothing is waited for without a bound, and a worker that is asked to end
+	 * does so between rounds: no error, and nothing half done.
+	 */
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+
 	before_shmem_exit(leave_at_exit, (Datum) 0);
 	if (!idgen_mailbox_enter())
 		proc_exit(0);
@@ -651,6 +658,8 @@ idgen_authority_main(Datum main_arg)
 		/* a cancel between rounds meets nothing to be cancelled */
 		QueryCancelPending = false;
 		CHECK_FOR_INTERRUPTS();
+		if (ShutdownRequestPending)
+			proc_exit(0);
 		if (ConfigReloadPending)
 		{
 			ConfigReloadPending = false;

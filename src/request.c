@@ -36,6 +36,20 @@
  * Common
  * -------------------------------------------------------------------- */
 
+/* An error in single-user mode, where there is no authority worker to ask. */
+static void
+require_postmaster(const char *name)
+{
+	IdgenFailure failure;
+
+	if (IsUnderPostmaster)
+		return;
+	idgen_failure_set(&failure, IDGEN_FAILURE_UNAVAILABLE,
+					  "There are no background workers in single-user mode.",
+					  "Start the server normally.");
+	idgen_failure_report(&failure, name);
+}
+
 /* A request about a namespace that exists and is committed. */
 static IdgenNamespace *
 begin_request(IdgenMail *mail, IdgenRequestKind kind, const char *name,
@@ -47,6 +61,7 @@ begin_request(IdgenMail *mail, IdgenRequestKind kind, const char *name,
 	idgen_namespace_require_preloaded(name, (int) strlen(name));
 	ns = idgen_namespace_get(name, (int) strlen(name));
 	idgen_namespace_require_committed(ns);
+	require_postmaster(ns->name);
 
 	memset(mail, 0, sizeof(*mail));
 	mail->kind = kind;
@@ -323,6 +338,7 @@ begin_incarnation_request(IdgenMail *mail, IdgenRequestKind kind,
 {
 	PreventCommandDuringRecovery(function);
 	idgen_require_preloaded();
+	require_postmaster("");
 	memset(mail, 0, sizeof(*mail));
 	mail->kind = kind;
 	mail->incarnation = incarnation;

@@ -93,8 +93,14 @@ static bool strangers_ended = false;
 /* The last tenure before the transaction in progress. */
 static uint64 tenure_before;
 
-/* The last complaint logged, so as not to repeat it for ever. */
-static char last_complaint[IDGEN_FAILURE_TEXT_MAX];
+/*
+ * What failed last, and when, on the monotonic clock: a failure that comes again
+ * within COMPLAIN_APART_US is not logged again.  On a full disk, say, one table
+ * fails after the other, and some rounds succeed in between.
+ */
+#define COMPLAIN_APART_US INT64_C(60000000)
+static int	last_complaint = 0; /* its SQLSTATE */
+static int64 last_complaint_us;
 
 /* --------------------------------------------------------------------
  * Small things
@@ -1379,11 +1385,11 @@ carry_out(IdgenRound *round)
 }
 
 /*
- * Carry out a round.  False if it failed; then *message says why, and nothing
- * of it is in the tables or in shared memory.
+ * Carry out a round.  False if it failed; then *message and *sqlstate say why, and
+ * nothing of it is in the tables or in shared memory.
  */
 static bool
-try_round(IdgenRound *round, char *message)
+try_round(IdgenRound *round, char *message, int *sqlstate)
 {
 	MemoryContext context = CurrentMemoryContext;
 	volatile bool done = false;
@@ -1395,22 +1401,27 @@ try_round(IdgenRound *round, char *message)
 	}
 	PG_CATCH();
 	{
+		*sqlstate = geterrcode();
 		idgen_round_abort(context, message);
 	}
 	PG_END_TRY();
 	return done;
 }
 
-/* Log a complaint, but not the same one for ever. */
+/* Log a complaint, but not the same kind for ever. */
 static void
-complain(const char *message)
+complain(const char *message, int sqlstate)
 {
-	if (strncmp(last_complaint, message, sizeof(last_complaint) - 1) == 0)
-		return;
-	idgen_failure_copy(last_complaint, message);
-	ereport(LOG,
-			(errmsg("idgen authority could not grant: %s", message),
-			 errdetail("It goes on trying; this is logged once until it succeeds.")));
+	int64		now_us = idgen_clock_monotonic_us();
+	bool		again = sqlstate == last_complaint &&
+		now_us - last_complaint_us < COMPLAIN_APART_US;
+
+	last_complaint = sqlstate;
+	last_complaint_us = now_us;
+	if (!again)
+		ereport(LOG,
+				(errmsg("idgen authority could not grant: %s", message),
+				 errdetail("It goes on trying; failures of this kind are not logged again before a minute has passed without one.")));
 }
 
 /* One job of a round as a round of its own.  False if it failed. */
@@ -1420,6 +1431,7 @@ serve_alone(const IdgenRound *whole, IdgenJob *job)
 	IdgenRound	round = *whole;
 	IdgenJob	fresh = *job;
 	char		message[IDGEN_FAILURE_TEXT_MAX];
+	int			sqlstate = 0;
 	bool		done;
 
 	idgen_failure_set(&fresh.failure, IDGEN_FAILURE_NONE, NULL, NULL);
@@ -1429,10 +1441,10 @@ serve_alone(const IdgenRound *whole, IdgenJob *job)
 	round.jobs = &fresh;
 	round.job_count = 1;
 	round.item_count = 0;
-	done = try_round(&round, message);
+	done = try_round(&round, message, &sqlstate);
 	if (!done)
 	{
-		complain(message);
+		complain(message, sqlstate);
 		fresh.ns = NULL;
 		fail(&fresh, IDGEN_FAILURE_UNAVAILABLE, message, NULL, true);
 	}
@@ -1449,6 +1461,7 @@ bool
 idgen_round_serve(IdgenRound *round)
 {
 	char		message[IDGEN_FAILURE_TEXT_MAX];
+	int			sqlstate = 0;
 	bool		done = true;
 
 	round->item_max = round->survey_count + round->job_count +
@@ -1456,14 +1469,12 @@ idgen_round_serve(IdgenRound *round)
 	round->item_count = 0;
 	round->items = palloc((round->item_max + 1) * sizeof(IdgenItem));
 	round->answers = palloc0((round->request_count + 1) * sizeof(IdgenAnswer));
-	if (!try_round(round, message))
+	if (!try_round(round, message, &sqlstate))
 		for (int i = 0; i < round->job_count; i++)
 			done &= serve_alone(round, &round->jobs[i]);
 	for (int i = 0; i < round->job_count; i++)
 		if (!round->jobs[i].changed)
 			idgen_stats_set_standing(job_stats(&round->jobs[i]),
 									 &round->jobs[i].failure);
-	if (done)
-		last_complaint[0] = '\0';
 	return done;
 }
