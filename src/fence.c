@@ -114,10 +114,7 @@ idgen_fence_raise(const IdgenNamespace *ns, int64 above)
 					IDGEN_COUNTER_FENCES, 1);
 }
 
-/*
- * Take a namespace over as ours: a new uuid, this server's identity.  The split
- * class is never recomputed on the timeline it was recorded on.
- */
+/* Take a namespace over as ours: a new uuid, this server's identity. */
 void
 idgen_fence_take_over(const IdgenNamespace *ns)
 {
@@ -129,13 +126,8 @@ idgen_fence_take_over(const IdgenNamespace *ns)
 	idgen_identity_make_uuid(&row.uuid);
 	if (!ns->has_identity)
 		idgen_namespace_rows_format_text(&ns->row.layout, row.format);
-	row.split_modulus = split ? 2 : 1;
-	if (!split)
-		row.split_remainder = 0;
-	else if (!ns->has_identity ||
-			 row.identity.system_identifier != here.system_identifier ||
-			 row.identity.timeline != here.timeline)
-		row.split_remainder = idgen_identity_class();
+	row.split_modulus = split ? IDGEN_SPLIT_PARTS_FEW : 1;
+	row.split_remainder = split ? idgen_split_class(here.timeline, row.split_modulus) : 0;
 	row.identity = here;
 	idgen_namespace_rows_write_identity(ns->name, &row);
 	idgen_namespace_rows_reset_sums(ns->name);
@@ -149,6 +141,18 @@ fence_and_take_over(const IdgenNamespace *ns)
 	idgen_fence_raise(ns, 0);
 	idgen_fence_take_over(ns);
 	return IDGEN_CUSTODY_CHANGED;
+}
+
+/*
+ * A copy of a database of this server is an ID space of its own.  It goes on above all
+ * that it holds, and nobody goes on under an incarnation of its original.
+ */
+static void
+begin_anew(const IdgenNamespace *ns)
+{
+	idgen_namespace_rows_raise_floor(ns->name, idgen_namespace_rows_highest_mark(ns->name));
+	idgen_grant_rows_end_all(ns->name);
+	idgen_fence_take_over(ns);
 }
 
 /* The policy, out of its name. */
@@ -173,48 +177,45 @@ promotion_policy(const IdgenNamespace *ns)
 }
 
 /*
- * Before a server begins at once on the half of its grandparent: move the floor
- * past all that the grandparent can have granted before the parent began.  That
- * time has passed by the reading that judged the parent old, so this delays
- * nothing; but the next reading may be an earlier one.
+ * Before a server begins at once on a part that an ancestor used: move the floor past
+ * all that it can have granted before the timeline began that ended its role.  That
+ * time has passed by the reading that judged it old enough, so this delays nothing;
+ * but the next reading may be an earlier one.
  */
 static void
-pass_grandparent(const IdgenNamespace *ns)
+pass_ancestors(const IdgenNamespace *ns, int64 begun_ms)
 {
 	IdgenFenceFacts facts = {
-		.now = idgen_layout_tick_at(&ns->row.layout,
-									idgen_namespace_rows_recorded_ms(ns->name))
+		.now = idgen_layout_tick_at(&ns->row.layout, begun_ms)
 	};
 
 	raise_floor(ns, &facts);
 }
 
-/*
- * The timeline has changed: a promotion or a point-in-time recovery.  That the
- * parent began long ago is known if it has no ancestors, or if the identity was
- * recorded on it long enough ago.
- */
+/* The timeline has changed: a promotion or a point-in-time recovery. */
 static IdgenCustody
-change_timeline(const IdgenNamespace *ns, IdgenFailure *failure)
+change_timeline(const IdgenNamespace *ns, const IdgenIdentity *here,
+				IdgenFailure *failure)
 {
-	const IdgenLayout *layout = &ns->row.layout;
-	int64		since_ms = idgen_clock_wall_ms() -
-		idgen_namespace_rows_recorded_ms(ns->name);
-	IdgenPromotionFacts facts;
-	bool		parent_has_ancestors;
+	IdgenPromotionFacts facts = {
+		.policy = promotion_policy(ns),
+		.is_recreated = idgen_identity_is_recreated(&ns->authority.identity, here),
+		.recorded = ns->authority.identity.timeline,
+		.present = here->timeline,
+		.now_ms = idgen_clock_wall_ms(),
+		.horizon_ms = ns->row.layout.horizon_ms,
+		.clock_error_ms = idgen_max_clock_error_ms,
+		.parts = IDGEN_SPLIT_PARTS_FEW,
+		.recorded_ms = idgen_namespace_rows_recorded_ms(ns->name)
+	};
+	int64_t		begun_ms;
 
-	facts.policy = promotion_policy(ns);
-	facts.recorded = ns->authority.identity.timeline;
-	idgen_identity_read_switch(&facts, &parent_has_ancestors);
-	facts.parent_is_old = idgen_promotion_parent_is_old(parent_has_ancestors, since_ms,
-														layout->horizon_ms,
-														idgen_max_clock_error_ms);
-
-	switch (idgen_promotion_judge(&facts))
+	idgen_identity_read_history(&facts);
+	switch (idgen_promotion_judge(&facts, &begun_ms))
 	{
 		case IDGEN_PROMOTION_AT_ONCE:
-			if (facts.policy == IDGEN_PROMOTION_SPLIT && parent_has_ancestors)
-				pass_grandparent(ns);
+			if (begun_ms != IDGEN_BEGUN_NEVER)
+				pass_ancestors(ns, begun_ms);
 			idgen_grant_rows_end_all(ns->name);
 			idgen_fence_take_over(ns);
 			return IDGEN_CUSTODY_CHANGED;
@@ -245,17 +246,16 @@ idgen_fence_verify(const IdgenNamespace *ns, IdgenFailure *failure)
 		verdict = idgen_identity_compare(&ns->authority.identity, &here);
 	}
 	switch (idgen_takeover_judge(verdict,
-								 idgen_namespace_rows_ever_granted(ns->name),
 								 idgen_on_copied_authority == IDGEN_ON_COPIED_FENCE))
 	{
 		case IDGEN_TAKEOVER_NONE:
 			return IDGEN_CUSTODY_OURS;
 		case IDGEN_TAKEOVER_PROMOTED:
-			return change_timeline(ns, failure);
+			return change_timeline(ns, &here, failure);
 		case IDGEN_TAKEOVER_FENCED:
 			return fence_and_take_over(ns);
-		case IDGEN_TAKEOVER_SILENT:
-			idgen_fence_take_over(ns);
+		case IDGEN_TAKEOVER_TEMPLATE:
+			begin_anew(ns);
 			return IDGEN_CUSTODY_CHANGED;
 		case IDGEN_TAKEOVER_REFUSED:
 			break;

@@ -9,11 +9,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "access/timeline.h"
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
 #include "miscadmin.h"
-#include "nodes/pg_list.h"
 #include "storage/fd.h"
 
 /* The inode and, where the system tells, the birth time of a file. */
@@ -68,21 +66,6 @@ idgen_identity_read(IdgenIdentity *identity)
 }
 
 /*
- * The half of the workers this timeline uses under "split": by the number of
- * its ancestors.
- */
-int
-idgen_identity_class(void)
-{
-	TimeLineID	timeline = GetWALInsertionTimeLine();
-	List	   *history = readTimeLineHistory(timeline);
-	int			ancestors = list_length(history) - 1;
-
-	list_free_deep(history);
-	return idgen_identity_split_class(ancestors);
-}
-
-/*
  * Does a line of a history file say that the recovery had no target?  Its
  * third field says why it ended; a restore point can have any name.
  */
@@ -98,43 +81,37 @@ had_no_target(const char *line)
 }
 
 /*
- * Read how the present timeline came to be from its history file: its parent,
- * and whether any recovery since facts->recorded was to stop at a target.  Its
- * lines, one per ancestor, read "<timeline>\\t<position>\\t<reason>".
+ * Read how the present timeline came to be from its history file: whether it leads
+ * back to facts->recorded, and whether any recovery since was to stop at a target.
+ * Its lines, one per ancestor, read "<timeline>\t<position>\t<reason>".
  */
 void
-idgen_identity_read_switch(IdgenPromotionFacts *facts, bool *parent_has_ancestors)
+idgen_identity_read_history(IdgenPromotionFacts *facts)
 {
 	char		path[MAXPGPATH];
 	char		line[MAXPGPATH];
-	int			ancestors = 0;
 	FILE	   *file;
 
-	facts->present = GetWALInsertionTimeLine();
-	facts->history_readable = false;
+	facts->history_complete = false;
 	facts->has_target = false;
-	facts->parent = 0;
+	facts->begun_count = 0;
 	TLHistoryFilePath(path, facts->present);
 	file = AllocateFile(path, "r");
 	if (file == NULL)
-	{
-		*parent_has_ancestors = true;
 		return;
-	}
 	while (fgets(line, sizeof(line), file) != NULL)
 	{
 		unsigned int timeline;
 
 		if (sscanf(line, "%u", &timeline) != 1)
 			continue;			/* a comment, or an empty line */
-		ancestors++;
-		facts->parent = timeline;
-		if (timeline >= facts->recorded &&
-			!had_no_target(line))
+		if (timeline == facts->recorded)
+			facts->history_complete = true;
+		if (timeline >= facts->recorded && !had_no_target(line))
 			facts->has_target = true;
 	}
-	facts->history_readable = !ferror(file) && ancestors > 0;
-	*parent_has_ancestors = ancestors > 1;
+	if (ferror(file))
+		facts->history_complete = false;
 	FreeFile(file);
 }
 

@@ -203,8 +203,9 @@ make_authority(const IdgenNamespaceRow *row, IdgenAuthorityRow *authority)
 	idgen_identity_make_uuid(&authority->uuid);
 	idgen_namespace_rows_format_text(&row->layout, authority->format);
 	idgen_identity_read(&authority->identity);
-	authority->split_modulus = split ? 2 : 1;
-	authority->split_remainder = split ? idgen_identity_class() : 0;
+	authority->split_modulus = split ? IDGEN_SPLIT_PARTS_FEW : 1;
+	authority->split_remainder = split ?
+		idgen_split_class(authority->identity.timeline, authority->split_modulus) : 0;
 }
 
 PG_FUNCTION_INFO_V1(idgen_create_namespace);
