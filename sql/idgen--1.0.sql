@@ -29,7 +29,8 @@ CREATE TABLE @extschema@.idgen_namespace (
     retired           boolean NOT NULL,
     owner             text NOT NULL,
     issue_roles       text[] NOT NULL,
-    acquire_roles     text[] NOT NULL
+    acquire_roles     text[] NOT NULL,
+    split_parts       integer NOT NULL
 );
 
 CREATE TABLE @extschema@.idgen_floor (
@@ -291,7 +292,7 @@ AS 'MODULE_PATHNAME', 'idgen_alter_namespace'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_alter_namespace(text, interval, text, text, interval,
     boolean, regrole) IS
-'idgen: changes the policy of a namespace, never its format';
+'idgen: changes the policy of a namespace, never its format. promotion and durability are free until the first grant; after it split stays (22023)';
 
 CREATE FUNCTION @extschema@.idgen_allow(namespace text, grantee regrole, privilege text)
 RETURNS void

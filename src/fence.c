@@ -31,11 +31,10 @@ verdict_detail(IdgenIdentityVerdict verdict)
 	switch (verdict)
 	{
 		case IDGEN_IDENTITY_SAME:
-			break;
+		case IDGEN_IDENTITY_OTHER_DATABASE:
+			break;				/* nobody is refused for it */
 		case IDGEN_IDENTITY_OTHER_SYSTEM:
 			return "It was recorded on another database cluster; this looks like a restored dump or pg_upgrade.";
-		case IDGEN_IDENTITY_OTHER_DATABASE:
-			return "It was recorded in another database; this looks like CREATE DATABASE ... TEMPLATE.";
 		case IDGEN_IDENTITY_OTHER_TIMELINE:
 			return "It was recorded on another timeline; this looks like a promotion or a point-in-time recovery.";
 		case IDGEN_IDENTITY_OTHER_CONTROL:
@@ -119,15 +118,14 @@ void
 idgen_fence_take_over(const IdgenNamespace *ns)
 {
 	IdgenAuthorityRow row = ns->authority;
-	bool		split = strcmp(ns->row.promotion, "split") == 0;
 	IdgenIdentity here;
 
 	idgen_identity_read(&here);
 	idgen_identity_make_uuid(&row.uuid);
 	if (!ns->has_identity)
 		idgen_namespace_rows_format_text(&ns->row.layout, row.format);
-	row.split_modulus = split ? IDGEN_SPLIT_PARTS_FEW : 1;
-	row.split_remainder = split ? idgen_split_class(here.timeline, row.split_modulus) : 0;
+	row.split_modulus = ns->row.split_parts;
+	row.split_remainder = idgen_split_class(here.timeline, ns->row.split_parts);
 	row.identity = here;
 	idgen_namespace_rows_write_identity(ns->name, &row);
 	idgen_namespace_rows_reset_sums(ns->name);
@@ -192,10 +190,9 @@ pass_ancestors(const IdgenNamespace *ns, int64 begun_ms)
 	raise_floor(ns, &facts);
 }
 
-/* The timeline has changed: a promotion or a point-in-time recovery. */
-static IdgenCustody
-change_timeline(const IdgenNamespace *ns, const IdgenIdentity *here,
-				IdgenFailure *failure)
+/* What is known of the way from the recorded timeline to the present one. */
+static IdgenPromotionFacts
+promotion_facts(const IdgenNamespace *ns, const IdgenIdentity *here)
 {
 	IdgenPromotionFacts facts = {
 		.policy = promotion_policy(ns),
@@ -205,13 +202,35 @@ change_timeline(const IdgenNamespace *ns, const IdgenIdentity *here,
 		.now_ms = idgen_clock_wall_ms(),
 		.horizon_ms = ns->row.layout.horizon_ms,
 		.clock_error_ms = idgen_max_clock_error_ms,
-		.parts = IDGEN_SPLIT_PARTS_FEW,
+		.parts = ns->row.split_parts,
 		.recorded_ms = idgen_namespace_rows_recorded_ms(ns->name)
 	};
-	int64_t		begun_ms;
 
 	idgen_identity_read_history(&facts);
-	switch (idgen_promotion_judge(&facts, &begun_ms))
+	return facts;
+}
+
+/*
+ * This server was promoted on its own files: the record moves on to the new timeline,
+ * and the incarnations go on, as after a restart.
+ */
+static void
+move_record(const IdgenNamespace *ns, const IdgenIdentity *here)
+{
+	IdgenAuthorityRow row = ns->authority;
+
+	row.identity = *here;
+	idgen_namespace_rows_write_identity(ns->name, &row);
+}
+
+/* The timeline has changed: a promotion or a point-in-time recovery. */
+static IdgenCustody
+change_timeline(const IdgenNamespace *ns, const IdgenPromotionFacts *facts,
+				IdgenFailure *failure)
+{
+	int64		begun_ms;
+
+	switch (idgen_promotion_judge(facts, &begun_ms))
 	{
 		case IDGEN_PROMOTION_AT_ONCE:
 			if (begun_ms != IDGEN_BEGUN_NEVER)
@@ -237,21 +256,40 @@ change_timeline(const IdgenNamespace *ns, const IdgenIdentity *here,
 IdgenCustody
 idgen_fence_verify(const IdgenNamespace *ns, IdgenFailure *failure)
 {
+	IdgenIdentity recorded = ns->authority.identity;
 	IdgenIdentity here;
 	IdgenIdentityVerdict verdict = IDGEN_IDENTITY_OTHER_SYSTEM;
+	IdgenPromotionFacts facts;
+	bool		moved = false;
 
 	if (ns->has_identity)
 	{
 		idgen_identity_read(&here);
-		verdict = idgen_identity_compare(&ns->authority.identity, &here);
+		verdict = idgen_identity_compare(&recorded, &here);
+	}
+
+	/* a database may still be another one, or made anew, on a server that was
+	 * promoted on its own files */
+	if (verdict == IDGEN_IDENTITY_OTHER_TIMELINE)
+	{
+		facts = promotion_facts(ns, &here);
+		moved = idgen_identity_is_in_place(&recorded, &here, &facts);
+		if (moved)
+		{
+			recorded.timeline = here.timeline;
+			verdict = idgen_identity_compare(&recorded, &here);
+		}
 	}
 	switch (idgen_takeover_judge(verdict,
 								 idgen_on_copied_authority == IDGEN_ON_COPIED_FENCE))
 	{
 		case IDGEN_TAKEOVER_NONE:
-			return IDGEN_CUSTODY_OURS;
+			if (!moved)
+				return IDGEN_CUSTODY_OURS;
+			move_record(ns, &here);
+			return IDGEN_CUSTODY_CHANGED;
 		case IDGEN_TAKEOVER_PROMOTED:
-			return change_timeline(ns, &here, failure);
+			return change_timeline(ns, &facts, failure);
 		case IDGEN_TAKEOVER_FENCED:
 			return fence_and_take_over(ns);
 		case IDGEN_TAKEOVER_TEMPLATE:

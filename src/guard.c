@@ -91,6 +91,7 @@ merge_namespace(TriggerData *trigger)
 	strlcpy(row.durability, TextDatumGetCString(column(trigger, 13)), NAMEDATALEN);
 	strlcpy(row.promotion, TextDatumGetCString(column(trigger, 14)), NAMEDATALEN);
 	row.retired = DatumGetBool(column(trigger, 17));
+	row.split_parts = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_SPLIT_PARTS));
 	check = idgen_layout_validate(&row.layout);
 	if (check != IDGEN_LAYOUT_OK && check != IDGEN_LAYOUT_SHORT_FIELD)
 		ereport(ERROR,

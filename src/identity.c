@@ -14,6 +14,8 @@
 #include "miscadmin.h"
 #include "storage/fd.h"
 
+#include "core/history.h"
+
 /* The inode and, where the system tells, the birth time of a file. */
 static void
 read_file(const char *path, uint64 *inode, int64 *birth_ns)
@@ -66,30 +68,37 @@ idgen_identity_read(IdgenIdentity *identity)
 }
 
 /*
- * Does a line of a history file say that the recovery had no target?  Its
- * third field says why it ended; a restore point can have any name.
+ * Add that a timeline had begun when its history file in pg_wal was last changed: it
+ * is written when the timeline begins, and a copy of it is made later, never earlier.
+ * Where there is none, it tells nothing.
  */
-static bool
-had_no_target(const char *line)
+static void
+add_begun(IdgenPromotionFacts *facts, TimeLineID timeline)
 {
-	const char *reason = strchr(line, '\t');
+	char		path[MAXPGPATH];
+	struct stat file;
 
-	if (reason != NULL)
-		reason = strchr(reason + 1, '\t');
-	return reason != NULL &&
-		strcmp(reason + 1, "no recovery target specified\n") == 0;
+	TLHistoryFilePath(path, timeline);
+	if (stat(path, &file) != 0)
+		return;
+	facts->begun[facts->begun_count++] = (IdgenTimelineBegun) {
+		.timeline = timeline,
+		.known_ms = (int64) file.st_ctime * 1000 + 999
+	};
 }
 
 /*
- * Read how the present timeline came to be from its history file: whether it leads
- * back to facts->recorded, and whether any recovery since was to stop at a target.
- * Its lines, one per ancestor, read "<timeline>\t<position>\t<reason>".
+ * Read how the present timeline came to be from its history file, and when it and its
+ * latest ancestors had begun.  A file that is missing, or cannot be read, is a history
+ * that says nothing: never an error, which would leave the namespace without IDs for
+ * as long as the file is as it is.
  */
 void
 idgen_identity_read_history(IdgenPromotionFacts *facts)
 {
 	char		path[MAXPGPATH];
 	char		line[MAXPGPATH];
+	IdgenHistory history;
 	FILE	   *file;
 
 	facts->history_complete = false;
@@ -99,20 +108,16 @@ idgen_identity_read_history(IdgenPromotionFacts *facts)
 	file = AllocateFile(path, "r");
 	if (file == NULL)
 		return;
+	idgen_history_begin(&history, facts->recorded, facts->present);
 	while (fgets(line, sizeof(line), file) != NULL)
-	{
-		unsigned int timeline;
-
-		if (sscanf(line, "%u", &timeline) != 1)
-			continue;			/* a comment, or an empty line */
-		if (timeline == facts->recorded)
-			facts->history_complete = true;
-		if (timeline >= facts->recorded && !had_no_target(line))
-			facts->has_target = true;
-	}
-	if (ferror(file))
-		facts->history_complete = false;
+		idgen_history_read_line(&history, line);
+	facts->history_complete = !ferror(file) && idgen_history_is_complete(&history);
+	facts->has_target = history.has_target;
 	FreeFile(file);
+
+	add_begun(facts, facts->present);
+	for (int i = 0; i < history.near_count; i++)
+		add_begun(facts, history.near[i]);
 }
 
 static void

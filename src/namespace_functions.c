@@ -171,6 +171,15 @@ read_durability(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
 			NAMEDATALEN);
 }
 
+/* The policy for a change of timeline, of a namespace that has granted nothing. */
+static void
+choose_promotion(IdgenNamespaceRow *row, const char *promotion)
+{
+	strlcpy(row->promotion, promotion, NAMEDATALEN);
+	row->split_parts = strcmp(promotion, "split") == 0 ?
+		idgen_split_parts((int64) row->last_worker - row->first_worker + 1) : 1;
+}
+
 static void
 read_promotion(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
 {
@@ -182,7 +191,7 @@ read_promotion(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
 	else
 		promotion = text_to_cstring(PG_GETARG_TEXT_PP(CREATE_PROMOTION));
 
-	strlcpy(row->promotion, promotion, NAMEDATALEN);
+	choose_promotion(row, promotion);
 }
 
 static void
@@ -198,14 +207,12 @@ read_flags(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
 static void
 make_authority(const IdgenNamespaceRow *row, IdgenAuthorityRow *authority)
 {
-	bool		split = strcmp(row->promotion, "split") == 0;
-
 	idgen_identity_make_uuid(&authority->uuid);
 	idgen_namespace_rows_format_text(&row->layout, authority->format);
 	idgen_identity_read(&authority->identity);
-	authority->split_modulus = split ? IDGEN_SPLIT_PARTS_FEW : 1;
-	authority->split_remainder = split ?
-		idgen_split_class(authority->identity.timeline, authority->split_modulus) : 0;
+	authority->split_modulus = row->split_parts;
+	authority->split_remainder =
+		idgen_split_class(authority->identity.timeline, row->split_parts);
 }
 
 PG_FUNCTION_INFO_V1(idgen_create_namespace);
@@ -269,16 +276,38 @@ owned_namespace(FunctionCallInfo fcinfo, const char *what, const char *function)
 	return ns;
 }
 
-/* The format decides for or against "split" at creation, for ever. */
-static void
-alter_promotion(IdgenNamespaceRow *row, const char *promotion)
+/* Is this server and database the one that the record of a namespace names? */
+static bool
+is_at_home(const IdgenNamespace *ns)
 {
-	if (strcmp(row->promotion, promotion) == 0)
-		return;
-	if (strcmp(row->promotion, "split") == 0 || strcmp(promotion, "split") == 0)
-		idgen_arguments_invalid("promotion \"split\" is chosen at creation and never changes",
-								NULL);
-	strlcpy(row->promotion, promotion, NAMEDATALEN);
+	IdgenIdentity here;
+
+	if (!ns->has_identity)
+		return false;
+	idgen_identity_read(&here);
+	return idgen_identity_compare(&ns->authority.identity, &here) == IDGEN_IDENTITY_SAME;
+}
+
+/*
+ * May a policy be chosen as at creation?  As long as nothing was ever granted, here or
+ * on the server that this one was before it was copied or promoted: that is known only
+ * where the record is of here and now.
+ */
+static bool
+claim_unused(const IdgenNamespace *ns, const IdgenNamespaceRow *row)
+{
+	IdgenAuthorityRow split = {
+		.split_modulus = row->split_parts,
+		.split_remainder = idgen_split_class(ns->authority.identity.timeline, row->split_parts)
+	};
+
+	return is_at_home(ns) && idgen_namespace_rows_claim_unused(ns->name, &split);
+}
+
+static bool
+is_unused(const IdgenNamespace *ns)
+{
+	return is_at_home(ns) && !idgen_namespace_rows_read_ever_granted(ns->name);
 }
 
 /* Give a namespace away: only to a role one is a member of, as in ALTER ... OWNER. */
@@ -360,8 +389,32 @@ static void
 prepare_to_leave_quorum(const IdgenNamespace *ns, const char *durability, int64 until_us)
 {
 	if (ns->quorum && strcmp(durability, "local") == 0 &&
-		strcmp(ns->row.promotion, "trust") != 0)
+		strcmp(ns->row.promotion, "trust") != 0 && !is_unused(ns))
 		await_confirmation(ns, until_us);
+}
+
+/*
+ * What a change of policy may rest on.  Nothing, as long as nothing was granted: then no
+ * standby holds or lacks anything, and the part of no timeline was used.
+ */
+static void
+check_change(const IdgenNamespace *ns, const IdgenNamespaceRow *row, bool changed_here,
+			 int64 until_us)
+{
+	bool		leaves_quorum = ns->quorum && strcmp(row->durability, "quorum") != 0;
+	bool		enters_trust = strcmp(row->promotion, "trust") == 0 &&
+		strcmp(ns->row.promotion, "trust") != 0;
+	bool		other_parts = row->split_parts != ns->row.split_parts;
+
+	if (!(leaves_quorum || enters_trust || other_parts) || claim_unused(ns, row))
+		return;
+	if (other_parts)
+		idgen_arguments_invalid("promotion \"split\" cannot be chosen or given up once something was granted",
+								"Create another namespace.");
+	if (leaves_quorum)
+		check_leaves_quorum(ns, changed_here, until_us);
+	if (enters_trust)
+		check_enters_trust(ns, changed_here);
 }
 
 /*
@@ -413,16 +466,16 @@ idgen_alter_namespace(PG_FUNCTION_ARGS)
 		strlcpy(row.durability, text_to_cstring(PG_GETARG_TEXT_PP(ALTER_DURABILITY)),
 				NAMEDATALEN);
 	if (given.promotion)
-		alter_promotion(&row, text_to_cstring(PG_GETARG_TEXT_PP(ALTER_PROMOTION)));
+		choose_promotion(&row, text_to_cstring(PG_GETARG_TEXT_PP(ALTER_PROMOTION)));
 	if (given.restricted)
 		row.restricted = PG_GETARG_BOOL(ALTER_RESTRICTED);
 	if (given.owner)
 		alter_owner(&row, PG_GETARG_OID(ALTER_OWNER));
+	/* kept with the format: not chosen anew by naming the same policy again */
+	if (strcmp(row.promotion, ns->row.promotion) == 0)
+		row.split_parts = ns->row.split_parts;
 	idgen_namespace_check_row(&row);
-	if (ns->quorum && strcmp(row.durability, "quorum") != 0)
-		check_leaves_quorum(ns, changed_here, until_us);
-	if (strcmp(row.promotion, "trust") == 0 && strcmp(ns->row.promotion, "trust") != 0)
-		check_enters_trust(ns, changed_here);
+	check_change(ns, &row, changed_here, until_us);
 	idgen_namespace_rows_write_policy(&row, &given);
 
 	/* the next change may rest on this one, which a crash must not take back */
