@@ -313,11 +313,6 @@ fi
 if rule parts-filled 132_timelines 'a part is empty is refused'; then
 	take src/core/grant.c 'return worker_count >= parts;' 'return true;'
 fi
-if rule split-chosen-once namespace 'once something was granted'; then
-	take src/namespace_functions.c 'return is_at_home(ns) && idgen_namespace_rows_claim_unused(ns->name, &split);' \
-		'(void) idgen_namespace_rows_claim_unused(ns->name, &split);
-	return is_at_home(ns);'
-fi
 if rule promotion-ends-all response_loss:failover 'the incarnation has ended'; then
 	take src/fence.c '			idgen_grant_rows_end_all(ns->name);
 			idgen_fence_take_over(ns);' '			idgen_fence_take_over(ns);'
