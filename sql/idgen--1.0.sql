@@ -36,7 +36,8 @@ CREATE TABLE @extschema@.idgen_namespace (
     retired           boolean NOT NULL,
     owner             text NOT NULL,
     issue_roles       text[] NOT NULL,
-    acquire_roles     text[] NOT NULL
+    acquire_roles     text[] NOT NULL,
+    split_parts       integer NOT NULL
 );
 
 CREATE TABLE @extschema@.idgen_floor (
@@ -301,7 +302,7 @@ AS 'MODULE_PATHNAME', 'idgen_alter_namespace'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_alter_namespace(text, interval, text, text, interval,
     boolean, regrole) IS
-'idgen: changes the policy of a namespace, never its format';
+'idgen: changes the policy of a namespace, never its format. split is chosen or given up until the first grant, with durability local (22023); trust needs quorum, committed before (22023, 55000)';
 
 CREATE FUNCTION @extschema@.idgen_allow(namespace text, grantee regrole, privilege text)
 RETURNS void

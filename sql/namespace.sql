@@ -215,3 +215,28 @@ SELECT count(*) FROM idgen_namespace n FULL JOIN idgen_floor f ON f.namespace = 
     AND (n.name IS NULL OR f.namespace IS NULL OR a.namespace IS NULL);
 -- No two namespaces are the same one.
 SELECT count(*) = count(DISTINCT uuid) FROM idgen_authority;
+
+-- The policy for failover is chosen until the first grant.
+SELECT idgen_create_namespace('undecided', worker_bits => 6);
+SELECT idgen_alter_namespace('undecided', promotion => 'fence');
+SELECT durability, promotion, split_parts, split_modulus, split_remainder FROM idgen_namespace n JOIN idgen_authority a ON namespace = name WHERE name = 'undecided';
+SELECT idgen_alter_namespace('undecided', promotion => 'trust', durability => 'quorum');
+SELECT idgen_alter_namespace('undecided', promotion => 'split');
+SELECT durability, promotion, split_parts, split_modulus, split_remainder FROM idgen_namespace n JOIN idgen_authority a ON namespace = name WHERE name = 'undecided';
+SELECT idgen_next('undecided') > 0 AS issued;
+SELECT idgen_alter_namespace('undecided', promotion => 'split');
+SELECT idgen_alter_namespace('undecided', promotion => 'fence');
+SELECT idgen_create_namespace('whole', worker_bits => 6, promotion => 'fence');
+SELECT idgen_alter_namespace('whole', promotion => 'split', durability => 'quorum');
+SELECT idgen_alter_namespace('whole', promotion => 'split');
+SELECT durability, promotion, split_parts, split_modulus, split_remainder FROM idgen_namespace n JOIN idgen_authority a ON namespace = name WHERE name = 'whole';
+SELECT idgen_create_namespace('decided', worker_bits => 6, promotion => 'fence');
+SELECT idgen_next('decided') > 0 AS issued;
+SELECT idgen_alter_namespace('decided', promotion => 'split');
+-- A restored policy is that of a namespace which was never used here, and only of such a one.
+SELECT idgen_create_namespace('fresh', worker_bits => 6);
+INSERT INTO idgen_namespace SELECT CASE name WHEN 'decided' THEN 'fresh' ELSE 'decided' END, kind, timestamp_bits, worker_bits, sequence_bits, epoch_ms, tick_ms,
+    horizon_ms, grant_interval_ms, run_ahead_ms, first_worker, last_worker, durability, promotion, restricted, issuing, retired, owner, issue_roles, acquire_roles, split_parts
+    FROM idgen_namespace WHERE name IN ('decided', 'undecided');
+SELECT name, promotion, split_parts, split_modulus, split_remainder FROM idgen_namespace n JOIN idgen_authority a ON namespace = name WHERE name IN ('decided', 'fresh') ORDER BY 1;
+SELECT idgen_next('fresh') > 0 AS issued;

@@ -31,11 +31,10 @@ verdict_detail(IdgenIdentityVerdict verdict)
 	switch (verdict)
 	{
 		case IDGEN_IDENTITY_SAME:
-			break;
+		case IDGEN_IDENTITY_OTHER_DATABASE:
+			break;				/* nobody is refused for it */
 		case IDGEN_IDENTITY_OTHER_SYSTEM:
 			return "It was recorded on another database cluster; this looks like a restored dump or pg_upgrade.";
-		case IDGEN_IDENTITY_OTHER_DATABASE:
-			return "It was recorded in another database; this looks like CREATE DATABASE ... TEMPLATE.";
 		case IDGEN_IDENTITY_OTHER_TIMELINE:
 			return "It was recorded on another timeline; this looks like a promotion or a point-in-time recovery.";
 		case IDGEN_IDENTITY_OTHER_CONTROL:
@@ -114,28 +113,19 @@ idgen_fence_raise(const IdgenNamespace *ns, int64 above)
 					IDGEN_COUNTER_FENCES, 1);
 }
 
-/*
- * Take a namespace over as ours: a new uuid, this server's identity.  The split
- * class is never recomputed on the timeline it was recorded on.
- */
+/* Take a namespace over as ours: a new uuid, this server's identity. */
 void
 idgen_fence_take_over(const IdgenNamespace *ns)
 {
 	IdgenAuthorityRow row = ns->authority;
-	bool		split = strcmp(ns->row.promotion, "split") == 0;
 	IdgenIdentity here;
 
 	idgen_identity_read(&here);
 	idgen_identity_make_uuid(&row.uuid);
 	if (!ns->has_identity)
 		idgen_namespace_rows_format_text(&ns->row.layout, row.format);
-	row.split_modulus = split ? 2 : 1;
-	if (!split)
-		row.split_remainder = 0;
-	else if (!ns->has_identity ||
-			 row.identity.system_identifier != here.system_identifier ||
-			 row.identity.timeline != here.timeline)
-		row.split_remainder = idgen_identity_class();
+	row.split_modulus = ns->row.split_parts;
+	row.split_remainder = idgen_split_class(here.timeline, ns->row.split_parts);
 	row.identity = here;
 	idgen_namespace_rows_write_identity(ns->name, &row);
 	idgen_namespace_rows_reset_sums(ns->name);
@@ -149,6 +139,18 @@ fence_and_take_over(const IdgenNamespace *ns)
 	idgen_fence_raise(ns, 0);
 	idgen_fence_take_over(ns);
 	return IDGEN_CUSTODY_CHANGED;
+}
+
+/*
+ * A copy of a database of this server is an ID space of its own.  It goes on above all
+ * that it holds, and nobody goes on under an incarnation of its original.
+ */
+static void
+begin_anew(const IdgenNamespace *ns)
+{
+	idgen_namespace_rows_raise_floor(ns->name, idgen_namespace_rows_highest_mark(ns->name));
+	idgen_grant_rows_end_all(ns->name);
+	idgen_fence_take_over(ns);
 }
 
 /* The policy, out of its name. */
@@ -173,48 +175,66 @@ promotion_policy(const IdgenNamespace *ns)
 }
 
 /*
- * Before a server begins at once on the half of its grandparent: move the floor
- * past all that the grandparent can have granted before the parent began.  That
- * time has passed by the reading that judged the parent old, so this delays
- * nothing; but the next reading may be an earlier one.
+ * Before a server begins at once on a part that an ancestor used: move the floor past
+ * all that it can have granted before the timeline began that ended its role.  That
+ * time has passed by the reading that judged it old enough, so this delays nothing;
+ * but the next reading may be an earlier one.
  */
 static void
-pass_grandparent(const IdgenNamespace *ns)
+pass_ancestors(const IdgenNamespace *ns, int64 begun_ms)
 {
 	IdgenFenceFacts facts = {
-		.now = idgen_layout_tick_at(&ns->row.layout,
-									idgen_namespace_rows_recorded_ms(ns->name))
+		.now = idgen_layout_tick_at(&ns->row.layout, begun_ms)
 	};
 
 	raise_floor(ns, &facts);
 }
 
-/*
- * The timeline has changed: a promotion or a point-in-time recovery.  That the
- * parent began long ago is known if it has no ancestors, or if the identity was
- * recorded on it long enough ago.
- */
-static IdgenCustody
-change_timeline(const IdgenNamespace *ns, IdgenFailure *failure)
+/* What is known of the way from the recorded timeline to the present one. */
+static IdgenPromotionFacts
+promotion_facts(const IdgenNamespace *ns, const IdgenIdentity *here)
 {
-	const IdgenLayout *layout = &ns->row.layout;
-	int64		since_ms = idgen_clock_wall_ms() -
-		idgen_namespace_rows_recorded_ms(ns->name);
-	IdgenPromotionFacts facts;
-	bool		parent_has_ancestors;
+	IdgenPromotionFacts facts = {
+		.policy = promotion_policy(ns),
+		.is_recreated = idgen_identity_is_recreated(&ns->authority.identity, here),
+		.recorded = ns->authority.identity.timeline,
+		.present = here->timeline,
+		.now_ms = idgen_clock_wall_ms(),
+		.horizon_ms = ns->row.layout.horizon_ms,
+		.clock_error_ms = idgen_max_clock_error_ms,
+		.parts = ns->row.split_parts,
+		.recorded_ms = idgen_namespace_rows_recorded_ms(ns->name)
+	};
 
-	facts.policy = promotion_policy(ns);
-	facts.recorded = ns->authority.identity.timeline;
-	idgen_identity_read_switch(&facts, &parent_has_ancestors);
-	facts.parent_is_old = idgen_promotion_parent_is_old(parent_has_ancestors, since_ms,
-														layout->horizon_ms,
-														idgen_max_clock_error_ms);
+	idgen_identity_read_history(&facts);
+	return facts;
+}
 
-	switch (idgen_promotion_judge(&facts))
+/*
+ * This server was promoted on its own files: the record moves on to the new timeline,
+ * and the incarnations go on, as after a restart.
+ */
+static void
+move_record(const IdgenNamespace *ns, const IdgenIdentity *here)
+{
+	IdgenAuthorityRow row = ns->authority;
+
+	row.identity = *here;
+	idgen_namespace_rows_write_identity(ns->name, &row);
+}
+
+/* The timeline has changed: a promotion or a point-in-time recovery. */
+static IdgenCustody
+change_timeline(const IdgenNamespace *ns, const IdgenPromotionFacts *facts,
+				IdgenFailure *failure)
+{
+	int64		begun_ms;
+
+	switch (idgen_promotion_judge(facts, &begun_ms))
 	{
 		case IDGEN_PROMOTION_AT_ONCE:
-			if (facts.policy == IDGEN_PROMOTION_SPLIT && parent_has_ancestors)
-				pass_grandparent(ns);
+			if (begun_ms != IDGEN_BEGUN_NEVER)
+				pass_ancestors(ns, begun_ms);
 			idgen_grant_rows_end_all(ns->name);
 			idgen_fence_take_over(ns);
 			return IDGEN_CUSTODY_CHANGED;
@@ -236,26 +256,44 @@ change_timeline(const IdgenNamespace *ns, IdgenFailure *failure)
 IdgenCustody
 idgen_fence_verify(const IdgenNamespace *ns, IdgenFailure *failure)
 {
+	IdgenIdentity recorded = ns->authority.identity;
 	IdgenIdentity here;
 	IdgenIdentityVerdict verdict = IDGEN_IDENTITY_OTHER_SYSTEM;
+	IdgenPromotionFacts facts;
+	bool		moved = false;
 
 	if (ns->has_identity)
 	{
 		idgen_identity_read(&here);
-		verdict = idgen_identity_compare(&ns->authority.identity, &here);
+		verdict = idgen_identity_compare(&recorded, &here);
+	}
+
+	/* a database may still be another one, or made anew, on a server that was
+	 * promoted on its own files */
+	if (verdict == IDGEN_IDENTITY_OTHER_TIMELINE)
+	{
+		facts = promotion_facts(ns, &here);
+		moved = idgen_identity_is_in_place(&recorded, &here, &facts);
+		if (moved)
+		{
+			recorded.timeline = here.timeline;
+			verdict = idgen_identity_compare(&recorded, &here);
+		}
 	}
 	switch (idgen_takeover_judge(verdict,
-								 idgen_namespace_rows_ever_granted(ns->name),
 								 idgen_on_copied_authority == IDGEN_ON_COPIED_FENCE))
 	{
 		case IDGEN_TAKEOVER_NONE:
-			return IDGEN_CUSTODY_OURS;
+			if (!moved)
+				return IDGEN_CUSTODY_OURS;
+			move_record(ns, &here);
+			return IDGEN_CUSTODY_CHANGED;
 		case IDGEN_TAKEOVER_PROMOTED:
-			return change_timeline(ns, failure);
+			return change_timeline(ns, &facts, failure);
 		case IDGEN_TAKEOVER_FENCED:
 			return fence_and_take_over(ns);
-		case IDGEN_TAKEOVER_SILENT:
-			idgen_fence_take_over(ns);
+		case IDGEN_TAKEOVER_TEMPLATE:
+			begin_anew(ns);
 			return IDGEN_CUSTODY_CHANGED;
 		case IDGEN_TAKEOVER_REFUSED:
 			break;

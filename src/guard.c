@@ -198,6 +198,7 @@ merge_namespace(TriggerData *trigger)
 	column_name(trigger, IDGEN_NAMESPACE_OWNER, row.owner);
 	check_roles(trigger, IDGEN_NAMESPACE_ISSUE_ROLES);
 	check_roles(trigger, IDGEN_NAMESPACE_ACQUIRE_ROLES);
+	row.split_parts = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_SPLIT_PARTS));
 	check = idgen_layout_validate(&row.layout);
 	if (check != IDGEN_LAYOUT_OK &&
 		(check != IDGEN_LAYOUT_SHORT_FIELD || row.issuing))

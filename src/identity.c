@@ -9,12 +9,12 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "access/timeline.h"
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
 #include "miscadmin.h"
-#include "nodes/pg_list.h"
 #include "storage/fd.h"
+
+#include "core/history.h"
 
 /* What a double, and so a number in JSON, holds without loss. */
 #define NUMBER_BITS 53
@@ -71,74 +71,56 @@ idgen_identity_read(IdgenIdentity *identity)
 }
 
 /*
- * The half of the workers this timeline uses under "split": by the number of
- * its ancestors.
+ * Add that a timeline had begun when its history file in pg_wal was last changed: it
+ * is written when the timeline begins, and a copy of it is made later, never earlier.
+ * Where there is none, it tells nothing.
  */
-int
-idgen_identity_class(void)
+static void
+add_begun(IdgenPromotionFacts *facts, TimeLineID timeline)
 {
-	TimeLineID	timeline = GetWALInsertionTimeLine();
-	List	   *history = readTimeLineHistory(timeline);
-	int			ancestors = list_length(history) - 1;
+	char		path[MAXPGPATH];
+	struct stat file;
 
-	list_free_deep(history);
-	return idgen_identity_split_class(ancestors);
+	TLHistoryFilePath(path, timeline);
+	if (stat(path, &file) != 0)
+		return;
+	facts->begun[facts->begun_count++] = (IdgenTimelineBegun) {
+		.timeline = timeline,
+		.known_ms = (int64) file.st_ctime * 1000 + 999
+	};
 }
 
 /*
- * Does a line of a history file say that the recovery had no target?  Its
- * third field says why it ended; a restore point can have any name.
- */
-static bool
-had_no_target(const char *line)
-{
-	const char *reason = strchr(line, '\t');
-
-	if (reason != NULL)
-		reason = strchr(reason + 1, '\t');
-	return reason != NULL &&
-		strcmp(reason + 1, "no recovery target specified\n") == 0;
-}
-
-/*
- * Read how the present timeline came to be from its history file: its parent,
- * and whether any recovery since facts->recorded was to stop at a target.  Its
- * lines, one per ancestor, read "<timeline>\\t<position>\\t<reason>".
+ * Read how the present timeline came to be from its history file, and when it and its
+ * latest ancestors had begun.  A file that is missing, or cannot be read, is a history
+ * that says nothing: never an error, which would leave the namespace without IDs for
+ * as long as the file is as it is.
  */
 void
-idgen_identity_read_switch(IdgenPromotionFacts *facts, bool *parent_has_ancestors)
+idgen_identity_read_history(IdgenPromotionFacts *facts)
 {
 	char		path[MAXPGPATH];
 	char		line[MAXPGPATH];
-	int			ancestors = 0;
+	IdgenHistory history;
 	FILE	   *file;
 
-	facts->present = GetWALInsertionTimeLine();
-	facts->history_readable = false;
+	facts->history_complete = false;
 	facts->has_target = false;
-	facts->parent = 0;
+	facts->begun_count = 0;
 	TLHistoryFilePath(path, facts->present);
 	file = AllocateFile(path, "r");
 	if (file == NULL)
-	{
-		*parent_has_ancestors = true;
 		return;
-	}
+	idgen_history_begin(&history, facts->recorded, facts->present);
 	while (fgets(line, sizeof(line), file) != NULL)
-	{
-		unsigned int timeline;
-
-		if (sscanf(line, "%u", &timeline) != 1)
-			continue;			/* a comment, or an empty line */
-		ancestors++;
-		facts->parent = timeline;
-		if (timeline >= facts->recorded &&
-			!had_no_target(line))
-			facts->has_target = true;
-	}
-	facts->history_readable = !ferror(file) && ancestors > 0;
-	*parent_has_ancestors = ancestors > 1;
+		idgen_history_read_line(&history, line);
+	facts->history_complete = !ferror(file) && idgen_history_is_complete(&history);
+	facts->has_target = history.has_target;
 	FreeFile(file);
+
+	add_begun(facts, facts->present);
+	for (int i = 0; i < history.near_count; i++)
+		add_begun(facts, history.near[i]);
 }
 
 static void

@@ -20,9 +20,7 @@ idgen_same_uuid(const pg_uuid_t *a, const pg_uuid_t *b)
 
 extern void idgen_identity_read_control(uint64 *inode, int64 *birth_ns);
 extern void idgen_identity_read(IdgenIdentity *identity);
-extern int	idgen_identity_class(void);
-extern void idgen_identity_read_switch(IdgenPromotionFacts *facts,
-									   bool *parent_has_ancestors);
+extern void idgen_identity_read_history(IdgenPromotionFacts *facts);
 extern void idgen_identity_make_uuid(pg_uuid_t *uuid);
 extern int64 idgen_identity_make_number(void);
 

@@ -136,7 +136,8 @@ refresh(IdgenNamespace *ns, int64 until_us)
 
 		ns->authority = authority;
 		idgen_namespace_rows_format_text(&ns->row.layout, format);
-		ns->format_changed = strcmp(format, authority.format) != 0;
+		ns->format_changed = strcmp(format, authority.format) != 0 ||
+			ns->row.split_parts != authority.split_modulus;
 	}
 	ns->made_here = has_identity && TransactionIdIsCurrentTransactionId(xmin);
 	ns->quorum = strcmp(ns->row.durability, "quorum") == 0;
@@ -330,6 +331,26 @@ invalid_row(const char *message, const char *hint)
 }
 
 /*
+ * An error unless the workers can be split as they are to be.  A namespace that was
+ * split at creation keeps its parts under every policy.
+ */
+static void
+check_parts(const IdgenNamespaceRow *row)
+{
+	bool		whole = row->split_parts == 1 && strcmp(row->promotion, "split") != 0;
+
+	if (!whole && row->split_parts != IDGEN_SPLIT_PARTS_FEW &&
+		row->split_parts != IDGEN_SPLIT_PARTS_MANY)
+		invalid_row(psprintf("promotion \"%s\" does not split workers into %d parts",
+							 row->promotion, row->split_parts), NULL);
+	if (!whole && !idgen_split_has_workers((int64) row->last_worker - row->first_worker + 1,
+										   row->split_parts))
+		invalid_row(psprintf("promotion \"split\" needs at least %d workers in a range",
+							 row->split_parts),
+					"Each timeline uses one part of them. Use a wider range, or another promotion policy when the namespace is created.");
+}
+
+/*
  * An error (22023) unless range and policy of a namespace fit its format and
  * each other.  For rows that are created, altered or restored alike; the layout
  * itself has been validated.
@@ -358,10 +379,7 @@ idgen_namespace_check_row(const IdgenNamespaceRow *row)
 	if (!one_of(row->promotion, promotions))
 		invalid_row("promotion must be \"fence\", \"split\", \"trust\" or \"refuse\"",
 					NULL);
-	if (strcmp(row->promotion, "split") == 0 &&
-		row->first_worker == row->last_worker)
-		invalid_row("promotion \"split\" needs at least two workers",
-					"Use a wider range, or promotion => 'fence'.");
+	check_parts(row);
 	if (strcmp(row->promotion, "trust") == 0 &&
 		strcmp(row->durability, "quorum") != 0)
 		invalid_row("promotion \"trust\" needs durability \"quorum\"", NULL);

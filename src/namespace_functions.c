@@ -172,6 +172,20 @@ read_durability(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
 			NAMEDATALEN);
 }
 
+/*
+ * The policy for a change of timeline.  The parts of the workers belong to the format:
+ * a standby that has not heard of another policy yet uses its own part at once, and so
+ * must not meet a server that uses all of them.
+ */
+static void
+choose_promotion(IdgenNamespaceRow *row, const char *promotion)
+{
+	strlcpy(row->promotion, promotion, NAMEDATALEN);
+	if (strcmp(promotion, "split") == 0 && row->split_parts == 1)
+		row->split_parts =
+			idgen_split_parts((int64) row->last_worker - row->first_worker + 1);
+}
+
 static void
 read_promotion(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
 {
@@ -183,7 +197,8 @@ read_promotion(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
 	else
 		promotion = text_to_cstring(PG_GETARG_TEXT_PP(CREATE_PROMOTION));
 
-	strlcpy(row->promotion, promotion, NAMEDATALEN);
+	row->split_parts = 1;
+	choose_promotion(row, promotion);
 }
 
 static void
@@ -199,13 +214,12 @@ read_flags(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
 static void
 make_authority(const IdgenNamespaceRow *row, IdgenAuthorityRow *authority)
 {
-	bool		split = strcmp(row->promotion, "split") == 0;
-
 	idgen_identity_make_uuid(&authority->uuid);
 	idgen_namespace_rows_format_text(&row->layout, authority->format);
 	idgen_identity_read(&authority->identity);
-	authority->split_modulus = split ? 2 : 1;
-	authority->split_remainder = split ? idgen_identity_class() : 0;
+	authority->split_modulus = row->split_parts;
+	authority->split_remainder =
+		idgen_split_class(authority->identity.timeline, row->split_parts);
 }
 
 PG_FUNCTION_INFO_V1(idgen_create_namespace);
@@ -275,16 +289,32 @@ owned_namespace(FunctionCallInfo fcinfo, const char *what, const char *function)
 	return ns;
 }
 
-/* The format decides for or against "split" at creation, for ever. */
-static void
-alter_promotion(IdgenNamespaceRow *row, const char *promotion)
+/* Is this server and database the one that the record of a namespace names? */
+static bool
+is_at_home(const IdgenNamespace *ns)
 {
-	if (strcmp(row->promotion, promotion) == 0)
-		return;
-	if (strcmp(row->promotion, "split") == 0 || strcmp(promotion, "split") == 0)
-		idgen_arguments_invalid("promotion \"split\" is chosen at creation and never changes",
-								NULL);
-	strlcpy(row->promotion, promotion, NAMEDATALEN);
+	IdgenIdentity here;
+
+	if (!ns->has_identity)
+		return false;
+	idgen_identity_read(&here);
+	return idgen_identity_compare(&ns->authority.identity, &here) == IDGEN_IDENTITY_SAME;
+}
+
+/*
+ * May a policy be chosen as at creation?  As long as nothing was ever granted, here or
+ * on the server that this one was before it was copied or promoted: that is known only
+ * where the record is of here and now.
+ */
+static bool
+claim_unused(const IdgenNamespace *ns, const IdgenNamespaceRow *row)
+{
+	IdgenAuthorityRow split = {
+		.split_modulus = row->split_parts,
+		.split_remainder = idgen_split_class(ns->authority.identity.timeline, row->split_parts)
+	};
+
+	return is_at_home(ns) && idgen_namespace_rows_claim_unused(ns->name, &split);
 }
 
 /* Give a namespace away: only to a role one is a member of, as in ALTER ... OWNER. */
@@ -328,13 +358,13 @@ check_enters_trust(const IdgenNamespace *ns, bool changed_here)
  * Wait until standbys have confirmed all that was committed; an error if they do
  * not until a monotonic time, or if the setting names none.  One that is promoted
  * without it still trusts itself, and whoever names standbys says which are
- * promoted: those that lag behind what these have confirmed are not.  A namespace
- * that splits was never trusted; nobody need know.
+ * promoted: those that lag behind what these have confirmed are not.  Where the
+ * workers are split no other server uses those of this one; nobody need know.
  */
 static void
 await_confirmation(const IdgenNamespace *ns, int64 until_us)
 {
-	if (strcmp(ns->row.promotion, "split") == 0)
+	if (ns->row.split_parts > 1)
 		return;
 	if (!idgen_quorum_named())
 		ereport(ERROR,
@@ -379,6 +409,39 @@ prepare_to_leave_quorum(const IdgenNamespace *ns, const char *durability, int64 
 	if (ns->quorum && strcmp(durability, "local") == 0 &&
 		strcmp(ns->row.promotion, "trust") != 0)
 		await_confirmation(ns, until_us);
+}
+
+/*
+ * "split" is chosen at creation, or until the first grant.  Its parts may only be made
+ * where no standby can trust itself with all of the workers: with durability "local",
+ * which is taken with the confirmation of standbys.
+ */
+static void
+check_changes_split(const IdgenNamespace *ns, const IdgenNamespaceRow *row)
+{
+	if (row->split_parts != ns->row.split_parts &&
+		(ns->quorum || strcmp(row->durability, "quorum") == 0))
+		idgen_arguments_invalid("promotion \"split\" can only be chosen with durability \"local\"",
+								"Change the durability in calls of its own, before and after.");
+	if (!claim_unused(ns, row))
+		idgen_arguments_invalid("promotion \"split\" cannot be chosen or given up once something was granted",
+								"Create another namespace.");
+}
+
+/* What a change of policy rests on. */
+static void
+check_change(const IdgenNamespace *ns, const IdgenNamespaceRow *row, bool changed_here,
+			 int64 until_us)
+{
+	bool		splits = strcmp(row->promotion, "split") == 0;
+	bool		has_split = strcmp(ns->row.promotion, "split") == 0;
+
+	if (splits != has_split)
+		check_changes_split(ns, row);
+	if (ns->quorum && strcmp(row->durability, "quorum") != 0)
+		check_leaves_quorum(ns, changed_here, until_us);
+	if (strcmp(row->promotion, "trust") == 0 && strcmp(ns->row.promotion, "trust") != 0)
+		check_enters_trust(ns, changed_here);
 }
 
 /*
@@ -430,16 +493,13 @@ idgen_alter_namespace(PG_FUNCTION_ARGS)
 		strlcpy(row.durability, text_to_cstring(PG_GETARG_TEXT_PP(ALTER_DURABILITY)),
 				NAMEDATALEN);
 	if (given.promotion)
-		alter_promotion(&row, text_to_cstring(PG_GETARG_TEXT_PP(ALTER_PROMOTION)));
+		choose_promotion(&row, text_to_cstring(PG_GETARG_TEXT_PP(ALTER_PROMOTION)));
 	if (given.restricted)
 		row.restricted = PG_GETARG_BOOL(ALTER_RESTRICTED);
 	if (given.owner)
 		alter_owner(&row, PG_GETARG_OID(ALTER_OWNER));
 	idgen_namespace_check_row(&row);
-	if (ns->quorum && strcmp(row.durability, "quorum") != 0)
-		check_leaves_quorum(ns, changed_here, until_us);
-	if (strcmp(row.promotion, "trust") == 0 && strcmp(ns->row.promotion, "trust") != 0)
-		check_enters_trust(ns, changed_here);
+	check_change(ns, &row, changed_here, until_us);
 	if (strcmp(row.durability, ns->row.durability) != 0 ||
 		strcmp(row.promotion, ns->row.promotion) != 0)
 		idgen_policy_begin_change(ns->name, until_us);

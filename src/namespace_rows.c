@@ -10,9 +10,11 @@
 #include "namespace_rows.h"
 
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "utils/builtins.h"
 #include "utils/uuid.h"
 
+#include "identity.h"
 #include "statement.h"
 
 /* --------------------------------------------------------------------
@@ -110,6 +112,7 @@ idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
 	values[IDGEN_NAMESPACE_ISSUING - 1] = BoolGetDatum(row->issuing);
 	values[IDGEN_NAMESPACE_RETIRED - 1] = BoolGetDatum(row->retired);
 	values[IDGEN_NAMESPACE_OWNER - 1] = CStringGetTextDatum(row->owner);
+	values[18] = Int32GetDatum(row->split_parts);
 	inserted = idgen_statement_run(IDGEN_SQL_INSERT_NAMESPACE, values, NULL) > 0;
 	if (inserted)
 	{
@@ -156,29 +159,61 @@ idgen_namespace_rows_lock_policy(const char *name)
 void
 idgen_namespace_rows_write_policy(const IdgenNamespaceRow *row, const IdgenPolicyGiven *given)
 {
-	Datum		values[7] = {
+	Datum		values[8] = {
 		CStringGetTextDatum(row->name),
 		Int64GetDatum(row->grant_interval_ms),
 		Int64GetDatum(row->run_ahead_ms),
 		CStringGetTextDatum(row->durability),
 		CStringGetTextDatum(row->promotion),
 		BoolGetDatum(row->restricted),
-		CStringGetTextDatum(row->owner)
+		CStringGetTextDatum(row->owner),
+		Int32GetDatum(row->split_parts)
 	};
-	char		nulls[7] = {
+	char		nulls[8] = {
 		' ',
 		given->grant_interval ? ' ' : 'n',
 		given->run_ahead ? ' ' : 'n',
 		given->durability ? ' ' : 'n',
 		given->promotion ? ' ' : 'n',
 		given->restricted ? ' ' : 'n',
-		given->owner ? ' ' : 'n'
+		given->owner ? ' ' : 'n',
+		given->promotion ? ' ' : 'n'
 	};
 
 	idgen_statement_begin(row->name);
 	idgen_statement_run(IDGEN_SQL_UPDATE_POLICY, values, nulls);
 	idgen_statement_end();
 	idgen_tables_announce();
+}
+
+/*
+ * Was nothing ever granted from a namespace, or restored into it?  From then on, until
+ * the caller's transaction ends, nothing is: the row of the identity, which every grant
+ * moves, is locked, and *split goes into it.  A grant that is being made is waited for.
+ * One that was made since an old snapshot of the caller makes the lock fail (40001).
+ */
+bool
+idgen_namespace_rows_claim_unused(const char *name, const IdgenAuthorityRow *split)
+{
+	Datum		values[3] = {
+		CStringGetTextDatum(name), Int32GetDatum(split->split_modulus),
+		Int32GetDatum(split->split_remainder)
+	};
+	bool		unused;
+	bool		isnull;
+
+	idgen_statement_begin(name);
+	unused = idgen_statement_run(IDGEN_SQL_LOCK_SPLIT, values, NULL) > 0;
+	if (unused)
+	{
+		/* a statement of its own, which sees what the lock has waited for */
+		idgen_statement_run_for(IDGEN_SQL_EVER_GRANTED, name);
+		unused = !DatumGetBool(idgen_statement_value(0, 1, &isnull));
+	}
+	if (unused)
+		idgen_statement_run(IDGEN_SQL_UPDATE_SPLIT, values, NULL);
+	idgen_statement_end();
+	return unused;
 }
 
 /* Give a privilege to a role, or take it back. */
@@ -207,9 +242,74 @@ forget_identity(const char *name)
 }
 
 /*
+ * Has a namespace granted nothing, here or on the server that this one was?  Marks
+ * count, the floor does not: it may have been restored just before.  After a change of
+ * server the original may have granted, and its policy says how to go on from that; no
+ * identity at all is a copy, which is fenced before it grants.
+ */
+static bool
+granted_nothing(const char *name, bool *has_identity)
+{
+	IdgenAuthorityRow authority;
+	IdgenIdentity here;
+	TransactionId xmin;
+	bool		isnull;
+
+	*has_identity = idgen_statement_run_for(IDGEN_SQL_LOCK_SPLIT, name) > 0;
+	if (*has_identity)
+	{
+		if (!idgen_tables_read_authority(name, &authority, &xmin, 0))
+			return false;
+		idgen_identity_read(&here);
+		if (idgen_identity_compare(&authority.identity, &here) != IDGEN_IDENTITY_SAME)
+			return false;
+	}
+	idgen_statement_run_for(IDGEN_SQL_HAS_WORKERS, name);
+	return !DatumGetBool(idgen_statement_value(0, 1, &isnull));
+}
+
+/*
+ * The restored row is of a namespace that was made here, but never used: "default", in
+ * a new database.  Its policy for failover becomes that of the row, since it cannot be
+ * chosen any more when the marks have been restored, too.  Parts of the workers that
+ * ours has stay, and a standby that may trust itself with all of them stays the rule of
+ * ours, for the reasons that idgen_alter_namespace has.
+ */
+static void
+merge_policy(const IdgenNamespaceRow *ours, const IdgenNamespaceRow *row)
+{
+	IdgenNamespaceRow merged = *ours;
+	IdgenPolicyGiven given = {.durability = true, .promotion = true};
+	bool		has_identity;
+
+	if (ours->split_parts == 1)
+		merged.split_parts = row->split_parts;
+	if ((ours->split_parts == 1 && strcmp(ours->durability, "local") != 0) ||
+		!idgen_split_has_workers((int64) ours->last_worker - ours->first_worker + 1,
+								 merged.split_parts))
+		return;
+	strlcpy(merged.durability, row->durability, NAMEDATALEN);
+	strlcpy(merged.promotion, row->promotion, NAMEDATALEN);
+	idgen_statement_begin(row->name);
+	if (granted_nothing(row->name, &has_identity))
+	{
+		Datum		values[3] = {
+			CStringGetTextDatum(row->name), Int32GetDatum(merged.split_parts),
+			Int32GetDatum(idgen_split_class(GetWALInsertionTimeLine(), merged.split_parts))
+		};
+
+		idgen_namespace_rows_write_policy(&merged, &given);
+		if (has_identity)
+			idgen_statement_run(IDGEN_SQL_UPDATE_SPLIT, values, NULL);
+	}
+	idgen_statement_end();
+}
+
+/*
  * A restored row of idgen_namespace meets ours.  True if there is none, so
  * that the row is to be inserted.  Another format under the same name is an
- * error; the worker range and the policy stay ours; retired is for ever.
+ * error; the worker range stays ours, and so does the policy, unless ours was never
+ * used; retired is for ever.
  */
 bool
 idgen_namespace_rows_merge(const IdgenNamespaceRow *row)
@@ -229,6 +329,9 @@ idgen_namespace_rows_merge(const IdgenNamespaceRow *row)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("namespace \"%s\" exists with another format", row->name),
 				 errhint("IDs of both formats would be mixed. Restore into a database in which the namespace does not exist.")));
+	if (strcmp(row->durability, ours.durability) != 0 ||
+		strcmp(row->promotion, ours.promotion) != 0 || row->split_parts != ours.split_parts)
+		merge_policy(&ours, row);
 	if (row->retired && !ours.retired)
 	{
 		idgen_statement_begin(row->name);

@@ -37,6 +37,8 @@ extern bool idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
 extern bool idgen_namespace_rows_lock_policy(const char *name);
 extern void idgen_namespace_rows_write_policy(const IdgenNamespaceRow *row,
 									  const IdgenPolicyGiven *given);
+extern bool idgen_namespace_rows_claim_unused(const char *name,
+											  const IdgenAuthorityRow *split);
 extern void idgen_namespace_rows_write_privilege(const char *name,
 										 IdgenPrivilege privilege,
 										 const char *role, bool allow);

@@ -34,12 +34,12 @@ static const struct
 }			statements[STATEMENT_COUNT] = {
 	[IDGEN_SQL_INSERT_NAMESPACE] = {
 		"INSERT INTO {namespace} VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,"
-		" $10, $11, $12, $13, $14, $15, $16, $17, $18, '{}', '{}')"
-		" ON CONFLICT DO NOTHING", 18,
+		" $10, $11, $12, $13, $14, $15, $16, $17, $18, '{}', '{}', $19)"
+		" ON CONFLICT DO NOTHING", 19,
 		{
 			TEXTOID, TEXTOID, INT4OID, INT4OID, INT4OID, INT8OID, INT8OID,
 			INT8OID, INT8OID, INT8OID, INT4OID, INT4OID, TEXTOID, TEXTOID,
-			BOOLOID, BOOLOID, BOOLOID, TEXTOID
+			BOOLOID, BOOLOID, BOOLOID, TEXTOID, INT4OID
 		}
 	},
 	[IDGEN_SQL_INSERT_FLOOR] = {
@@ -95,9 +95,16 @@ static const struct
 		" run_ahead_ms = coalesce($3, run_ahead_ms),"
 		" durability = coalesce($4, durability),"
 		" promotion = coalesce($5, promotion),"
-		" restricted = coalesce($6, restricted), owner = coalesce($7, owner)"
-		" WHERE name = $1", 7,
-		{TEXTOID, INT8OID, INT8OID, TEXTOID, TEXTOID, BOOLOID, TEXTOID}
+		" restricted = coalesce($6, restricted), owner = coalesce($7, owner),"
+		" split_parts = coalesce($8, split_parts) WHERE name = $1", 8,
+		{TEXTOID, INT8OID, INT8OID, TEXTOID, TEXTOID, BOOLOID, TEXTOID, INT4OID}
+	},
+	[IDGEN_SQL_LOCK_SPLIT] = {
+		"SELECT 1 FROM ONLY {authority} WHERE namespace = $1 FOR UPDATE", 1, {TEXTOID}
+	},
+	[IDGEN_SQL_UPDATE_SPLIT] = {
+		"UPDATE ONLY {authority} SET split_modulus = $2, split_remainder = $3"
+		" WHERE namespace = $1", 3, {TEXTOID, INT4OID, INT4OID}
 	},
 	[IDGEN_SQL_UPDATE_ISSUE_ROLES] = {
 		"UPDATE ONLY {namespace} SET issue_roles = CASE WHEN $3"
@@ -124,6 +131,9 @@ static const struct
 		" OR EXISTS (SELECT FROM ONLY {floor} WHERE namespace = $1"
 		"  AND (floor > 0 OR external_end > 0))",
 		1, {TEXTOID}
+	},
+	[IDGEN_SQL_HAS_WORKERS] = {
+		"SELECT EXISTS (SELECT FROM ONLY {worker} WHERE namespace = $1)", 1, {TEXTOID}
 	},
 	[IDGEN_SQL_READ_MARKS] = {
 		"SELECT w.worker, w.high_water, w.incarnation, w.ctid,"

@@ -54,7 +54,7 @@
  * What the script made
  * -------------------------------------------------------------------- */
 
-#define COLUMNS_MAX 20
+#define COLUMNS_MAX 21
 #define GUARDS_PER_TABLE 2
 
 /* How often the tables are looked up anew because something changed meanwhile. */
@@ -69,11 +69,12 @@ typedef struct IdgenTableShape
 
 static const IdgenTableShape shapes[IDGEN_TABLE_COUNT] = {
 	[IDGEN_TABLE_NAMESPACE] = {
-		"idgen_namespace", 20,
+		"idgen_namespace", 21,
 		{
 			TEXTOID, TEXTOID, INT4OID, INT4OID, INT4OID, INT8OID, INT8OID,
 			INT8OID, INT8OID, INT8OID, INT4OID, INT4OID, TEXTOID, TEXTOID,
-			BOOLOID, BOOLOID, BOOLOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID
+			BOOLOID, BOOLOID, BOOLOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID,
+			INT4OID
 		}
 	},
 	[IDGEN_TABLE_FLOOR] = {"idgen_floor", 3, {TEXTOID, INT8OID, INT8OID}},
@@ -804,6 +805,7 @@ idgen_tables_read_namespace(const char *name, IdgenNamespaceRow *row, int64 unti
 		row->issuing = scan_bool(&scan, IDGEN_NAMESPACE_ISSUING);
 		row->retired = scan_bool(&scan, IDGEN_NAMESPACE_RETIRED);
 		scan_text(&scan, IDGEN_NAMESPACE_OWNER, row->owner);
+		row->split_parts = scan_int32(&scan, IDGEN_NAMESPACE_SPLIT_PARTS);
 	}
 	scan_end(&scan);
 	return exists;

@@ -465,7 +465,44 @@ if rule promotion-fence response_loss:failover 'overlap'; then
 			return IDGEN_CUSTODY_CHANGED;'
 fi
 if rule split-half 130_promotion 'the other half'; then
-	take src/fence.c 'row.split_remainder = idgen_identity_class();' 'row.split_remainder = 0;'
+	take src/fence.c 'row.split_remainder = idgen_split_class(here.timeline, ns->row.split_parts);' 'row.split_remainder = ns->authority.split_remainder;'
+fi
+if rule history-complete 132_timelines 'history: a fence'; then
+	take src/core/grant.c 'is_known = facts->history_complete && !facts->has_target &&' 'is_known = !facts->has_target &&'
+fi
+if rule history-damage 132_timelines 'rubbish history: a fence'; then
+	take src/core/history.c 'return !history->is_damaged && history->ends_in_entry &&' 'return'
+fi
+if rule history-files-tell 132_timelines 'rare goes on at once'; then
+	take src/identity.c '	if (stat(path, &file) != 0)
+		return;
+	facts' '	if (stat(path, &file) != 0 || true)
+		return;
+	facts'
+fi
+if rule template-after-server 132_timelines 'a copied directory is refused'; then
+	take src/core/grant.c '	if (recorded->system_identifier != found->system_identifier)
+		return IDGEN_IDENTITY_OTHER_SYSTEM;' '	if (recorded->system_identifier != found->system_identifier)
+		return IDGEN_IDENTITY_OTHER_SYSTEM;
+	if (recorded->database != found->database)
+		return IDGEN_IDENTITY_OTHER_DATABASE;'
+fi
+if rule template-above 132_timelines 'above all that it holds'; then
+	take src/fence.c '	idgen_namespace_rows_raise_floor(ns->name, idgen_namespace_rows_highest_mark(ns->name));
+	idgen_grant_rows_end_all' '	idgen_grant_rows_end_all'
+fi
+if rule template-ends-all 132_timelines 'under no incarnation of its original'; then
+	take src/fence.c 'idgen_namespace_rows_highest_mark(ns->name));
+	idgen_grant_rows_end_all(ns->name);' 'idgen_namespace_rows_highest_mark(ns->name));'
+fi
+if rule in-place 132_timelines 'an incarnation of fence goes on'; then
+	take src/fence.c 'moved = idgen_identity_is_in_place(&recorded, &here, &facts);' ''
+fi
+if rule recreated 132_timelines 'under its old number is fenced'; then
+	take src/core/grant.c '		!facts->is_recreated;' '		true;'
+fi
+if rule parts-filled 132_timelines 'a part is empty is refused'; then
+	take src/core/grant.c 'return worker_count >= parts;' 'return true;'
 fi
 if rule promotion-ends-all response_loss:failover 'the incarnation has ended'; then
 	take src/fence.c '			idgen_grant_rows_end_all(ns->name);
@@ -538,25 +575,28 @@ fi
 
 # Copies and promotions, by the drills on them.
 if rule identity-compared copies 'is refused'; then
-	take src/fence.c 'verdict = idgen_identity_compare(&ns->authority.identity, &here);' \
-		'verdict = IDGEN_IDENTITY_SAME;'
+	take src/fence.c '	{
+		idgen_identity_read(&here);
+		verdict = idgen_identity_compare(&recorded, &here);
+	}' '	{
+		idgen_identity_read(&here);
+		verdict = IDGEN_IDENTITY_SAME;
+	}'
 fi
-if rule split-parity promotion 'to the odd ones'; then
-	take src/core/grant.c 'return (int) (ancestor_count % 2);' 'return ancestor_count < 0;'
+if rule split-parity promotion 'to the even ones'; then
+	take src/core/grant.c 'return (int) (timeline % (uint32_t) parts);' 'return (int) (timeline * 0) + parts / 4;'
 fi
 # The floor that a grandchild begins with stands behind it.
 if rule parent-is-old 130_promotion 'right after a promotion waits'; then
-	take src/core/grant.c 'plain && facts->parent_is_old ?' 'plain ?'
-	take src/fence.c 'if (facts.policy == IDGEN_PROMOTION_SPLIT && parent_has_ancestors)' \
-		'if (false)'
+	take src/core/grant.c 'return *begun_ms != IDGEN_BEGUN_NEVER;' 'return true;'
 fi
 if rule grandparent-floor 130_promotion 'a floor past what the grandparent'; then
-	take src/fence.c 'if (facts.policy == IDGEN_PROMOTION_SPLIT && parent_has_ancestors)' \
-		'if (false)'
+	take src/fence.c 'if (begun_ms != IDGEN_BEGUN_NEVER)' 'if (false)'
 fi
 if rule history-target copies 'point in time, recovery_target_name: split is fenced'; then
-	take src/core/grant.c 'facts->history_readable && !facts->has_target &&' \
-		'facts->history_readable &&'
+	take src/core/grant.c 'facts->history_complete && !facts->has_target &&
+		!facts' 'facts->history_complete &&
+		!facts'
 fi
 if rule adoption-above copies 'above'; then
 	take src/operation.c 'idgen_fence_raise(ns, tick_above(ns, mail->above));
@@ -569,19 +609,6 @@ fi
 if rule same-oid-fenced copies 'OID'; then
 	take src/core/grant.c '/* no twin can live, but the tables may be those of a template */
 			return IDGEN_TAKEOVER_FENCED;' 'return IDGEN_TAKEOVER_NONE;'
-fi
-if rule never-used-taken-over copies 'template, by log: so is a namespace never used'; then
-	take src/core/grant.c 'if (!ever_granted)' 'if (false)'
-fi
-if rule never-used-is-a-copy copies 'so is a namespace never used'; then
-	take src/core/grant.c '		case IDGEN_IDENTITY_OTHER_CONTROL:
-			break;
-	}
-	return fence_copies' '		case IDGEN_IDENTITY_OTHER_CONTROL:
-			if (!ever_granted)
-				return IDGEN_TAKEOVER_SILENT;
-	}
-	return fence_copies'
 fi
 if rule half-of-externals promotion 'external generators issue'; then
 	take src/marks.c 'mark->high_water <= now ||

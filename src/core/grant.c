@@ -188,7 +188,7 @@ idgen_worker_in_range(const IdgenWorkerRange *range, int64_t worker)
 		worker % range->modulus == range->remainder;
 }
 
-/* How many workers the range offers; 0 if its half is empty. */
+/* How many workers the range offers; 0 if its part is empty. */
 int64_t
 idgen_worker_range_size(const IdgenWorkerRange *range)
 {
@@ -292,21 +292,22 @@ same_file(uint64_t inode_a, int64_t birth_a, uint64_t inode_b, int64_t birth_b)
 
 /*
  * Is this authority still the one whose identity was recorded?  The strongest
- * difference is named.  Files are not compared after a change of timeline: a
- * standby's files are never the primary's.
+ * difference is named, in this order: a copy or a promotion of a server must not
+ * pass for a copy of a database, which is harmless.  Files are not compared after
+ * a change of timeline: a standby's files are never the primary's.
  */
 IdgenIdentityVerdict
 idgen_identity_compare(const IdgenIdentity *recorded, const IdgenIdentity *found)
 {
 	if (recorded->system_identifier != found->system_identifier)
 		return IDGEN_IDENTITY_OTHER_SYSTEM;
-	if (recorded->database != found->database)
-		return IDGEN_IDENTITY_OTHER_DATABASE;
 	if (recorded->timeline != found->timeline)
 		return IDGEN_IDENTITY_OTHER_TIMELINE;
 	if (!same_file(recorded->control_inode, recorded->control_birth,
 				   found->control_inode, found->control_birth))
 		return IDGEN_IDENTITY_OTHER_CONTROL;
+	if (recorded->database != found->database)
+		return IDGEN_IDENTITY_OTHER_DATABASE;
 	if (!same_file(recorded->version_inode, recorded->version_birth,
 				   found->version_inode, found->version_birth))
 		return IDGEN_IDENTITY_OTHER_FILES;
@@ -314,13 +315,46 @@ idgen_identity_compare(const IdgenIdentity *recorded, const IdgenIdentity *found
 }
 
 /*
- * What to do about a verdict, before the first grant.  The namespace of another
- * database is another namespace, and begins with its first grant; a copy of this
- * one may be older than the first grant of its original.
+ * Was the database made anew on the same server, under its old number?  Then its
+ * tables may be older than what the one before it granted, on this timeline too.
+ * Told across a change of timeline, because the control file is that of the record.
+ */
+bool
+idgen_identity_is_recreated(const IdgenIdentity *recorded, const IdgenIdentity *found)
+{
+	IdgenIdentity same_timeline = *recorded;
+
+	same_timeline.timeline = found->timeline;
+	return idgen_identity_compare(&same_timeline, found) == IDGEN_IDENTITY_OTHER_FILES;
+}
+
+/*
+ * Was this server restarted and promoted on its own files, as an HA engine does with
+ * a leader that crashed?  They hold all that it ever granted, so this is a restart.
+ * pg_rewind keeps the control file, and its birth time, but takes the server to
+ * another's timeline first: the next one is not the successor of the recorded one.
+ * Under "split" the part changes with the timeline, whoever is promoted.
+ */
+bool
+idgen_identity_is_in_place(const IdgenIdentity *recorded, const IdgenIdentity *found,
+						   const IdgenPromotionFacts *facts)
+{
+	return facts->policy != IDGEN_PROMOTION_SPLIT &&
+		facts->history_complete && !facts->has_target &&
+		recorded->system_identifier == found->system_identifier &&
+		found->timeline > recorded->timeline &&
+		found->timeline - recorded->timeline == 1 &&
+		recorded->control_birth != 0 &&
+		recorded->control_birth == found->control_birth &&
+		recorded->control_inode == found->control_inode;
+}
+
+/*
+ * What to do about a verdict, before the first grant.  Another database of the same
+ * server is another ID space; where anything else differs, the original may live.
  */
 IdgenTakeover
-idgen_takeover_judge(IdgenIdentityVerdict verdict, bool ever_granted,
-					 bool fence_copies)
+idgen_takeover_judge(IdgenIdentityVerdict verdict, bool fence_copies)
 {
 	switch (verdict)
 	{
@@ -332,9 +366,7 @@ idgen_takeover_judge(IdgenIdentityVerdict verdict, bool ever_granted,
 			/* no twin can live, but the tables may be those of a template */
 			return IDGEN_TAKEOVER_FENCED;
 		case IDGEN_IDENTITY_OTHER_DATABASE:
-			if (!ever_granted)
-				return IDGEN_TAKEOVER_SILENT;
-			break;
+			return IDGEN_TAKEOVER_TEMPLATE;
 		case IDGEN_IDENTITY_OTHER_SYSTEM:
 		case IDGEN_IDENTITY_OTHER_CONTROL:
 			break;
@@ -342,52 +374,87 @@ idgen_takeover_judge(IdgenIdentityVerdict verdict, bool ever_granted,
 	return fence_copies ? IDGEN_TAKEOVER_FENCED : IDGEN_TAKEOVER_REFUSED;
 }
 
-/*
- * Has the parent of a timeline been granting for long enough that nothing its
- * own parent granted can still run?  "since_ms" is the time since the identity
- * was recorded on the parent; one without ancestors has no such parent.
- */
-bool
-idgen_promotion_parent_is_old(bool has_ancestors, int64_t since_ms,
-							  int64_t horizon_ms, int64_t clock_error_ms)
+/* Into how many parts a new namespace with so many workers is split. */
+int
+idgen_split_parts(int64_t worker_count)
 {
-	return !has_ancestors || since_ms >= horizon_ms + clock_error_ms;
+	return worker_count >= IDGEN_SPLIT_MANY_WORKERS ?
+		IDGEN_SPLIT_PARTS_MANY : IDGEN_SPLIT_PARTS_FEW;
+}
+
+/* Has every part of a range of so many workers, which are consecutive, one of them? */
+bool
+idgen_split_has_workers(int64_t worker_count, int parts)
+{
+	return worker_count >= parts;
 }
 
 /*
- * The half of the workers an authority uses under the promotion policy
- * "split": the parity of the number of its timeline's ancestors.
+ * The part that a timeline uses: worker % parts.  By the number of the timeline
+ * alone, so that a server knows it whatever has become of its history.
  */
 int
-idgen_identity_split_class(int64_t ancestor_count)
+idgen_split_class(uint32_t timeline, int parts)
 {
-	return (int) (ancestor_count % 2);
+	return (int) (timeline % (uint32_t) parts);
+}
+
+/* The latest time, N ago or longer, among those known so far. */
+static void
+note_begun(const IdgenPromotionFacts *facts, uint32_t timeline, int64_t known_ms,
+		   int64_t *begun_ms)
+{
+	if ((int64_t) timeline > (int64_t) facts->present - facts->parts &&
+		timeline <= facts->present &&
+		known_ms <= facts->now_ms - facts->horizon_ms - facts->clock_error_ms)
+		*begun_ms = max_tick(*begun_ms, known_ms);
 }
 
 /*
- * What a change of timeline means (DESIGN 8).
+ * May a promoted server use its part of the workers at once?
  *
- * Under "split" the present timeline uses the other half of the workers than
- * its parent, so that it can begin at once, provided it is the parent's plain
- * successor and the grandparent, whose half it uses, has long stopped.
+ * Those who used it before are the ancestors "parts" timelines ago and earlier.  If
+ * there are none, nobody did.  Else the nearest of them lost its role when the
+ * timeline after it began, so each timeline since then, up to the present one, tells:
+ * if one is known to have begun N ago, with N = horizon + clock error, nothing that was
+ * granted before it is still to come.  *begun_ms is that time; the floor must be past
+ * it by N, for a clock that goes back.
+ */
+static bool
+part_is_free(const IdgenPromotionFacts *facts, int64_t *begun_ms)
+{
+	if ((int64_t) facts->present <= facts->parts)
+		return true;
+	if (facts->recorded != facts->present)
+		note_begun(facts, facts->recorded, facts->recorded_ms, begun_ms);
+	for (int i = 0; i < facts->begun_count; i++)
+		note_begun(facts, facts->begun[i].timeline, facts->begun[i].known_ms, begun_ms);
+	return *begun_ms != IDGEN_BEGUN_NEVER;
+}
+
+/*
+ * What a change of timeline means (DESIGN 8).  *begun_ms is IDGEN_BEGUN_NEVER, or,
+ * where "split" goes on at once because of it, when a timeline had begun.
+ *
+ * A history that does not lead back to the record says nothing, and one with a target
+ * may have lost grants that were confirmed, or made by this very part.
  */
 IdgenPromotionVerdict
-idgen_promotion_judge(const IdgenPromotionFacts *facts)
+idgen_promotion_judge(const IdgenPromotionFacts *facts, int64_t *begun_ms)
 {
-	bool		plain = facts->history_readable && !facts->has_target &&
-		facts->parent == facts->recorded &&
-		facts->present == facts->parent + 1;
+	bool		is_known = facts->history_complete && !facts->has_target &&
+		!facts->is_recreated;
 
+	*begun_ms = IDGEN_BEGUN_NEVER;
 	switch (facts->policy)
 	{
 		case IDGEN_PROMOTION_FENCE:
 			return IDGEN_PROMOTION_WAIT;
 		case IDGEN_PROMOTION_SPLIT:
-			return plain && facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :
+			return is_known && part_is_free(facts, begun_ms) ? IDGEN_PROMOTION_AT_ONCE :
 				IDGEN_PROMOTION_WAIT;
 		case IDGEN_PROMOTION_TRUST:
-			return facts->history_readable && !facts->has_target ?
-				IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;
+			return is_known ? IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;
 		case IDGEN_PROMOTION_REFUSE:
 			return IDGEN_PROMOTION_NEVER;
 	}

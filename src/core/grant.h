@@ -67,7 +67,8 @@ typedef struct IdgenFenceFacts
 
 /*
  * Which workers an authority may use: those of [first, last] with
- * worker % modulus == remainder.  modulus is 1 (all) or 2 (split).
+ * worker % modulus == remainder.  modulus is 1 (all), or the number of parts
+ * (split).
  */
 typedef struct IdgenWorkerRange
 {
@@ -176,16 +177,42 @@ typedef enum IdgenPromotion
 	IDGEN_PROMOTION_REFUSE
 } IdgenPromotion;
 
-/* What is known of the switch from the recorded timeline to the present one. */
+/*
+ * Into how many parts the workers of a namespace are split: few, or many where the
+ * range has so many workers.  Each timeline uses one part, the next one the next.
+ */
+#define IDGEN_SPLIT_PARTS_FEW		2
+#define IDGEN_SPLIT_PARTS_MANY		4
+#define IDGEN_SPLIT_PARTS_MAX		IDGEN_SPLIT_PARTS_MANY
+#define IDGEN_SPLIT_MANY_WORKERS	64
+
+/* By this time of this server's clock a timeline had begun, perhaps long before. */
+typedef struct IdgenTimelineBegun
+{
+	uint32_t	timeline;
+	int64_t		known_ms;		/* Unix */
+} IdgenTimelineBegun;
+
+/* What is known of the way from the recorded timeline to the present one. */
 typedef struct IdgenPromotionFacts
 {
 	IdgenPromotion policy;
-	bool		history_readable;
-	bool		has_target;		/* the history file names a recovery target */
-	uint32_t	parent;			/* the timeline it was switched from */
-	uint32_t	recorded;		/* the timeline the identity names */
+	bool		history_complete;	/* the history was read, and names the recorded
+									 * timeline among the ancestors */
+	bool		has_target;		/* since the recorded timeline, a recovery was to
+								 * stop at a target */
+	bool		is_recreated;	/* see idgen_identity_is_recreated */
+	uint32_t	recorded;		/* the timeline that the identity names */
 	uint32_t	present;
-	bool		parent_is_old;	/* it has no ancestor, or began >= N ago */
+	int64_t		now_ms;			/* the clock, Unix ms */
+	int64_t		horizon_ms;
+	int64_t		clock_error_ms; /* most that inherited clocks differ */
+
+	/* for "split" alone */
+	int			parts;
+	int64_t		recorded_ms;	/* when the identity was recorded, Unix ms */
+	int			begun_count;	/* of the present timeline and its ancestors */
+	IdgenTimelineBegun begun[IDGEN_SPLIT_PARTS_MAX];
 } IdgenPromotionFacts;
 
 typedef enum IdgenPromotionVerdict
@@ -204,18 +231,27 @@ typedef enum IdgenTakeover
 	IDGEN_TAKEOVER_NONE,		/* it is ours as it is */
 	IDGEN_TAKEOVER_PROMOTED,	/* see idgen_promotion_judge */
 	IDGEN_TAKEOVER_FENCED,		/* fence, then it is ours */
-	IDGEN_TAKEOVER_SILENT,		/* ours from now on: nobody else has issued */
+	IDGEN_TAKEOVER_TEMPLATE,	/* an ID space of its own from now on, above all
+								 * that it holds */
 	IDGEN_TAKEOVER_REFUSED		/* until adopted */
 } IdgenTakeover;
 
+/* There is no such time. */
+#define IDGEN_BEGUN_NEVER	INT64_MIN
+
 extern IdgenTakeover idgen_takeover_judge(IdgenIdentityVerdict verdict,
-										  bool ever_granted, bool fence_copies);
-extern bool idgen_promotion_parent_is_old(bool has_ancestors, int64_t since_ms,
-										  int64_t horizon_ms,
-										  int64_t clock_error_ms);
-extern IdgenPromotionVerdict idgen_promotion_judge(const IdgenPromotionFacts *facts);
+										  bool fence_copies);
+extern IdgenPromotionVerdict idgen_promotion_judge(const IdgenPromotionFacts *facts,
+												   int64_t *begun_ms);
 extern IdgenIdentityVerdict idgen_identity_compare(const IdgenIdentity *recorded,
 												   const IdgenIdentity *found);
-extern int	idgen_identity_split_class(int64_t ancestor_count);
+extern bool idgen_identity_is_recreated(const IdgenIdentity *recorded,
+										const IdgenIdentity *found);
+extern bool idgen_identity_is_in_place(const IdgenIdentity *recorded,
+									   const IdgenIdentity *found,
+									   const IdgenPromotionFacts *facts);
+extern int	idgen_split_parts(int64_t worker_count);
+extern bool idgen_split_has_workers(int64_t worker_count, int parts);
+extern int	idgen_split_class(uint32_t timeline, int parts);
 
 #endif							/* IDGEN_CORE_GRANT_H */

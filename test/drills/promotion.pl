@@ -216,8 +216,8 @@ sub primary_lives
 	{
 		ok($stats->{exit} == 0 && $stats->{ids} > 1000, "$name: external generators issue $stats->{ids} IDs") or diag(explain($stats));
 	}
-	is(classes_of($primary, 'split'), 0, "$name: the old one has kept to the even workers");
-	is(classes_of($standby, 'split'), 1, "$name: and the new one to the odd ones");
+	is(classes_of($primary, 'split'), 1, "$name: the old one has kept to the odd workers");
+	is(classes_of($standby, 'split'), 0, "$name: and the new one to the even ones");
 	$ledger->add('split', Generator::ids_in($_)) foreach glob("$directory/lives.*"), glob("$directory/reborn.*");
 	$ledger->is_unique($name);
 	$_->stop('immediate') foreach $primary, $standby;
@@ -303,8 +303,8 @@ sub twice
 	my $last = $ledger->start($third, clients => 4, mix => mix('split'));
 	ok($load->wait_for(500) && $last->wait_for(2000), "$name: both issue");
 	in_order($_->stop, $name, '') foreach $load, $last;
-	is(classes_of($second, 'split'), 1, "$name: the second has the odd workers");
-	is(classes_of($third, 'split'), 0, "$name: the third the even ones");
+	is(classes_of($second, 'split'), 0, "$name: the second has the even workers");
+	is(classes_of($third, 'split'), 1, "$name: the third the odd ones");
 	$ledger->is_unique($name);
 	$_->stop('immediate') foreach $second, $third;
 	return;

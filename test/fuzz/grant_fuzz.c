@@ -315,8 +315,8 @@ choose_worker(FuzzInput *input)
 	/* busy ones may also lie just outside of it */
 	range.first = base + 1 + fuzz_between(input, 0, 3);
 	range.last = range.first + fuzz_between(input, -1, RANGE_MAX - 5);
-	range.modulus = fuzz_between(input, 1, 2);
-	range.remainder = range.modulus == 2 ? fuzz_between(input, 0, 1) : 0;
+	range.modulus = fuzz_between(input, 1, IDGEN_SPLIT_PARTS_MAX);
+	range.remainder = fuzz_between(input, 0, (int) range.modulus - 1);
 	for (int i = 0; i < RANGE_MAX + 2; i++)
 	{
 		if (fuzz_byte(input) % 4 == 3)

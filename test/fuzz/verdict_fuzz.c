@@ -205,9 +205,9 @@ compare_identities(FuzzInput *input)
 	FUZZ_CHECK(idgen_identity_compare(&recorded, &recorded) == IDGEN_IDENTITY_SAME);
 	FUZZ_CHECK(idgen_identity_compare(&found, &recorded) == verdict);
 	FUZZ_CHECK(verdict == (mask & 1 ? IDGEN_IDENTITY_OTHER_SYSTEM :
-						   mask & 2 ? IDGEN_IDENTITY_OTHER_DATABASE :
 						   mask & 4 ? IDGEN_IDENTITY_OTHER_TIMELINE :
 						   other_control ? IDGEN_IDENTITY_OTHER_CONTROL :
+						   mask & 2 ? IDGEN_IDENTITY_OTHER_DATABASE :
 						   other_version ? IDGEN_IDENTITY_OTHER_FILES :
 						   IDGEN_IDENTITY_SAME));
 }
@@ -231,32 +231,65 @@ near(FuzzInput *input, uint32_t timeline)
 	}
 }
 
+/* A time about N before the clock. */
+static int64_t
+about(FuzzInput *input, const IdgenPromotionFacts *facts)
+{
+	return facts->now_ms - facts->horizon_ms - facts->clock_error_ms +
+		fuzz_between(input, -2, 2);
+}
+
 static void
 judge_promotion(FuzzInput *input)
 {
 	IdgenPromotionFacts facts;
 	IdgenPromotionVerdict verdict;
-	int64_t		ancestors;
-	int			half;
+	int64_t		begun_ms,
+				enough_ms,
+				latest_ms = IDGEN_BEGUN_NEVER;
+	bool		is_known;
 
+	memset(&facts, 0, sizeof(facts));
 	facts.policy = (IdgenPromotion) (fuzz_byte(input) % 5);
-	facts.history_readable = !fuzz_flag(input);
+	facts.history_complete = !fuzz_flag(input);
 	facts.has_target = fuzz_flag(input);
-	facts.parent_is_old = !fuzz_flag(input);
-	ancestors = fuzz_number(input, 0, INT32_MAX);
-	half = idgen_identity_split_class(ancestors);
+	facts.is_recreated = fuzz_flag(input);
+	facts.parts = fuzz_flag(input) ? 4 : 2;
 	facts.recorded = (uint32_t) fuzz_number(input, 0, UINT32_MAX);
-	facts.parent = near(input, facts.recorded);
-	facts.present = near(input, facts.parent + 1);
-	verdict = idgen_promotion_judge(&facts);
+	facts.present = near(input, facts.recorded + 1);
+	facts.now_ms = fuzz_number(input, 0, INT64_C(4000000000000));
+	facts.horizon_ms = fuzz_number(input, 1, 3600000);
+	facts.clock_error_ms = fuzz_number(input, 0, 3600000);
+	facts.recorded_ms = about(input, &facts);
+	facts.begun_count = (int) fuzz_between(input, 0, IDGEN_SPLIT_PARTS_MAX);
+	for (int i = 0; i < facts.begun_count; i++)
+	{
+		facts.begun[i].timeline = near(input, facts.present - (uint32_t) i);
+		facts.begun[i].known_ms = about(input, &facts);
+	}
+	verdict = idgen_promotion_judge(&facts, &begun_ms);
 
-	/* a parent and its child never share a half */
-	FUZZ_CHECK(half == 0 || half == 1);
-	FUZZ_CHECK(half != idgen_identity_split_class(ancestors + 1));
+	/* timelines that follow each other never share a part */
+	for (int i = 1; i < facts.parts && facts.present >= (uint32_t) i; i++)
+		FUZZ_CHECK(idgen_split_class(facts.present, facts.parts) !=
+				   idgen_split_class(facts.present - (uint32_t) i, facts.parts));
 
 	/* a policy that does not exist is none to go on by */
 	FUZZ_CHECK((verdict == IDGEN_PROMOTION_NEVER) ==
 			   (facts.policy >= IDGEN_PROMOTION_REFUSE));
+	is_known = facts.history_complete && !facts.has_target && !facts.is_recreated;
+	enough_ms = facts.now_ms - facts.horizon_ms - facts.clock_error_ms;
+	for (int i = -1; i < facts.begun_count; i++)
+	{
+		const uint32_t timeline = i < 0 ? facts.recorded : facts.begun[i].timeline;
+		const int64_t known_ms = i < 0 ? facts.recorded_ms : facts.begun[i].known_ms;
+
+		/* by how many it is before the present one, or after it */
+		if ((uint32_t) (facts.present - timeline) < (uint32_t) facts.parts &&
+			timeline <= facts.present && (i >= 0 || timeline != facts.present) &&
+			known_ms <= enough_ms && known_ms > latest_ms)
+			latest_ms = known_ms;
+	}
 	switch (facts.policy)
 	{
 		case IDGEN_PROMOTION_FENCE:
@@ -265,15 +298,16 @@ judge_promotion(FuzzInput *input)
 			break;
 		case IDGEN_PROMOTION_SPLIT:
 			FUZZ_CHECK((verdict == IDGEN_PROMOTION_AT_ONCE) ==
-					   (facts.history_readable && !facts.has_target &&
-						facts.parent_is_old && facts.recorded == facts.parent &&
-						facts.present - facts.parent == 1));
-			break;
+					   (is_known && (facts.present <= (uint32_t) facts.parts ||
+									 latest_ms != IDGEN_BEGUN_NEVER)));
+			FUZZ_CHECK(begun_ms == (is_known && facts.present > (uint32_t) facts.parts ?
+									latest_ms : IDGEN_BEGUN_NEVER));
+			return;
 		case IDGEN_PROMOTION_TRUST:
-			FUZZ_CHECK((verdict == IDGEN_PROMOTION_AT_ONCE) ==
-					   (facts.history_readable && !facts.has_target));
+			FUZZ_CHECK((verdict == IDGEN_PROMOTION_AT_ONCE) == is_known);
 			break;
 	}
+	FUZZ_CHECK(begun_ms == IDGEN_BEGUN_NEVER);
 }
 
 int

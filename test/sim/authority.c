@@ -102,7 +102,7 @@ take_over_record(const Round *round)
 		(!before->is_known ||
 		 before->identity.timeline != custody->identity.timeline))
 		custody->remainder =
-			idgen_identity_split_class(round->server->ancestor_count);
+			idgen_split_class(custody->identity.timeline, (int) custody->modulus);
 	return record;
 }
 
@@ -152,24 +152,23 @@ promotion_facts(const Round *round)
 	const Server *server = round->server;
 	const Config *config = &round->world->config;
 	const Custody *custody = &round->tables->custody;
-	int64_t		since_ms = world_wall_us(round->world, server->machine) / MS -
-		custody->recorded_ms;
-	bool		parent_has_ancestors = !server->history_readable ||
-		server->ancestor_count > 1;
 	IdgenPromotionFacts facts = {
 		.policy = config->promotion,
-		.history_readable = server->history_readable,
 		.recorded = custody->identity.timeline,
 		.present = server->timeline,
-		.parent_is_old = idgen_promotion_parent_is_old(parent_has_ancestors, since_ms,
-													   config->layout.horizon_ms,
-													   config->clock_error_ms),
+		.now_ms = world_wall_us(round->world, server->machine) / MS,
+		.horizon_ms = config->layout.horizon_ms,
+		.clock_error_ms = config->clock_error_ms,
+		.parts = (int) custody->modulus,
+		.recorded_ms = custody->recorded_ms,
 	};
 
 	for (int i = 0; i < server->ancestor_count && server->history_readable; i++)
 	{
-		facts.parent = server->ancestors[i].timeline;
-		if (facts.parent >= facts.recorded && server->ancestors[i].has_target)
+		if (server->ancestors[i].timeline == facts.recorded)
+			facts.history_complete = true;
+		if (server->ancestors[i].timeline >= facts.recorded &&
+			server->ancestors[i].has_target)
 			facts.has_target = true;
 	}
 	return facts;
@@ -180,7 +179,8 @@ static bool
 change_timeline(const Round *round)
 {
 	IdgenPromotionFacts facts = promotion_facts(round);
-	IdgenPromotionVerdict verdict = idgen_promotion_judge(&facts);
+	int64_t		begun_ms;
+	IdgenPromotionVerdict verdict = idgen_promotion_judge(&facts, &begun_ms);
 
 	world_note(round->world, "server % judges its promotion: %", round->at,
 			   (int64_t) verdict, 0, 0);
@@ -209,8 +209,7 @@ verify(const Round *round)
 	IdgenIdentity here = identity_of(round);
 	IdgenIdentityVerdict verdict = idgen_identity_compare(&custody->identity, &here);
 	IdgenTakeover takeover =
-		idgen_takeover_judge(verdict, round->tables->ever_granted,
-							 round->world->config.copies_fence);
+		idgen_takeover_judge(verdict, round->world->config.copies_fence);
 	bool		is_done = true;
 
 	if (world_breaks(round->world, BREAK_SKIP_VERIFY))
@@ -219,7 +218,7 @@ verify(const Round *round)
 		(verdict == IDGEN_IDENTITY_OTHER_SYSTEM ||
 		 verdict == IDGEN_IDENTITY_OTHER_DATABASE ||
 		 verdict == IDGEN_IDENTITY_OTHER_CONTROL))
-		takeover = IDGEN_TAKEOVER_SILENT;
+		takeover = IDGEN_TAKEOVER_TEMPLATE;
 	switch (takeover)
 	{
 		case IDGEN_TAKEOVER_NONE:
@@ -230,7 +229,7 @@ verify(const Round *round)
 		case IDGEN_TAKEOVER_FENCED:
 			fence_and_take_over(round);
 			break;
-		case IDGEN_TAKEOVER_SILENT:
+		case IDGEN_TAKEOVER_TEMPLATE:
 			take_over(round);
 			break;
 		case IDGEN_TAKEOVER_REFUSED:

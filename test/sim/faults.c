@@ -390,7 +390,7 @@ may_adopt(const World *world, int at, int database)
 static int
 class_of(const Server *server)
 {
-	return server->ancestor_count % 2;
+	return server->timeline % 2;
 }
 
 /* The original never grants again: DESIGN 8 (e). */

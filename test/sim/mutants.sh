@@ -131,13 +131,11 @@ mutant S9 'a fence forgets the horizon' core grant.c \
 mutant S9 'a fence forgets the error of clocks' core grant.c \
 	's/distance = facts->horizon + facts->clock_error;/distance = facts->horizon;/'
 mutant S9 'all timelines have one half of the workers' core grant.c \
-	's/return (int) (ancestor_count % 2);/return (int) (ancestor_count * 0);/'
+	's/return (int) (timeline % (uint32_t) parts);/return (int) (timeline * 0);/'
 mutant S9 'a young parent is no reason to wait' core grant.c \
-	's/return plain && facts->parent_is_old ?/return plain ?/'
-mutant S9 'a sibling is no reason to wait' core grant.c \
-	's/facts->present == facts->parent + 1;/true;/'
+	's/^\t\tknown_ms <= facts->now_ms - facts->horizon_ms - facts->clock_error_ms)/\t\tknown_ms <= facts->now_ms)/'
 mutant S9 'a recovery to a point in time is trusted' core grant.c \
-	's/return facts->history_readable && !facts->has_target ?/return facts->history_readable ?/'
+	's/is_known = facts->history_complete && !facts->has_target &&/is_known = facts->history_complete \&\&/'
 mutant S9 'two holders are not noticed' core grant.c \
 	's/IDGEN_CHAIN_NEXT : IDGEN_CHAIN_FORKED;/IDGEN_CHAIN_NEXT : IDGEN_CHAIN_REPEATED;/'
 mutant S10 'a call waits for a lock without end' glue wait_for_lock

@@ -125,6 +125,13 @@ new_server(World *world)
 	return at;
 }
 
+/* The half of a timeline, reckoned without the core. */
+static int
+class_of(int timeline)
+{
+	return timeline % 2;
+}
+
 /* The first server, with both its namespaces. */
 int
 server_create(World *world)
@@ -147,6 +154,7 @@ server_create(World *world)
 				.timeline = 1, .control_inode = server->control_inode},
 			.uuid = world_number(world),
 			.modulus = is_split ? 2 : 1,
+			.remainder = is_split ? class_of(server->timeline) : 0,
 			.recorded_ms = world_wall_us(world, at) / MS,
 		};
 		server_commit(world, at, &record, 1);
@@ -394,11 +402,11 @@ server_add_standby(World *world, int upstream)
 
 /* ---- who may inherit ---- */
 
-/* The half of a timeline, reckoned without the core. */
+/* The number of the timeline that a promotion of a standby of "from" begins. */
 static int
-class_of(int ancestor_count)
+next_timeline(const World *world, const Server *from)
 {
-	return ancestor_count % 2;
+	return world->config.has_archive ? world->last_timeline + 1 : from->timeline + 1;
 }
 
 /* What a fence covers, by true time. */
@@ -428,10 +436,25 @@ half_has_stopped(const World *world, int but, int class)
 		const Server *other = &world->servers[i];
 
 		if (i != but && other->role == ROLE_PRIMARY && other->may_grant &&
-			class_of(other->ancestor_count) == class)
+			class_of(other->timeline) == class)
 			return false;
 	}
 	return true;
+}
+
+/* Is a server an ancestor that granted nothing after its successor's promotion? */
+static bool
+stopped_in_order(const World *world, const Server *server, int ancestor)
+{
+	int64_t		succeeded_at_us = world->now_us;
+	int			at = server->upstream;
+
+	while (at >= 0 && at != ancestor)
+	{
+		succeeded_at_us = world->servers[at].promoted_at_us;
+		at = world->servers[at].parent;
+	}
+	return at >= 0 && world->servers[at].stopped_at_us <= succeeded_at_us;
 }
 
 /*
@@ -442,22 +465,18 @@ static bool
 may_split(const World *world, const Server *server, bool history_readable)
 {
 	const Server *parent = &world->servers[server->upstream];
-	int			class = class_of(parent->ancestor_count + 1);
+	int			class = class_of(next_timeline(world, parent));
 
 	if (!half_has_stopped(world, -1, class))
 		return false;
 	for (int i = 0; i < world->server_count; i++)
 	{
 		const Server *other = &world->servers[i];
-		bool		is_grandparent = parent->parent == i &&
-			other->stopped_at_us <= parent->promoted_at_us;
-		bool		is_sibling = other->parent == server->upstream;
 
 		if (other->role == ROLE_STANDBY || other->granted_at_us == 0 ||
-			class_of(other->ancestor_count) != class ||
+			class_of(other->timeline) != class ||
 			world->now_us - other->granted_at_us > covered_us(world) ||
-			!history_readable || is_grandparent ||
-			(is_sibling && world->config.has_archive))
+			!history_readable || stopped_in_order(world, server, i))
 			continue;
 		return false;
 	}
@@ -475,7 +494,7 @@ stop_others(World *world, int but, int class)
 		if (i == but || other->role != ROLE_PRIMARY)
 			continue;
 		if (world->config.promotion != IDGEN_PROMOTION_SPLIT ||
-			class_of(other->ancestor_count) == class)
+			class_of(other->timeline) == class)
 			server_stop_granting(world, i);
 	}
 }
@@ -488,8 +507,7 @@ branch(World *world, Server *server, int parent, bool has_target)
 {
 	const Server *from = server_of(world, parent);
 
-	server->timeline = world->config.has_archive ? world->last_timeline + 1 :
-		from->timeline + 1;
+	server->timeline = next_timeline(world, from);
 	if (server->timeline > world->last_timeline)
 		world->last_timeline = server->timeline;
 	memcpy(server->ancestors, from->ancestors, sizeof(from->ancestors));
@@ -547,7 +565,7 @@ server_promote(World *world, int at)
 		!may_split(world, server, history_readable))
 		return false;
 
-	stop_others(world, at, class_of(parent->ancestor_count + 1));
+	stop_others(world, at, class_of(next_timeline(world, parent)));
 	if (world_one_in(world, 2))
 		server_stop_granting(world, server->upstream);
 	if (world_one_in(world, 2))
@@ -580,7 +598,7 @@ int
 server_recover(World *world, int from)
 {
 	const Server *source = server_of(world, from);
-	int			class = class_of(source->ancestor_count + 1);
+	int			class = class_of(next_timeline(world, source));
 	int			at;
 
 	if (source->ancestor_count + 1 == TIMELINES_MAX ||
@@ -631,7 +649,7 @@ server_copy(World *world, int from)
 		return -1;
 	/* the setting says that copies may be fenced without asking */
 	if (world->config.copies_fence)
-		stop_others(world, at, class_of(source->ancestor_count));
+		stop_others(world, at, class_of(source->timeline));
 	server = server_of(world, at);
 	replay(world, server, source, choose_target(world, source));
 	server->timeline = source->timeline;

@@ -15,10 +15,10 @@ my $node = idgen_node('primary', streaming => 1, conf => "idgen.max_clock_error 
 my $ledger = Idgen::Ledger->new;
 my %create = (
 	fence => "promotion => 'fence'",
-	split => "promotion => 'split'",
+	split => "worker_bits => 5, promotion => 'split'",
 	refuse => "promotion => 'refuse'",
 	held => "promotion => 'split'",
-	asked => "promotion => 'split'",
+	asked => "worker_bits => 5, promotion => 'split'",
 	unused => "promotion => 'fence'");
 
 foreach my $policy (sort keys %create)
@@ -83,7 +83,7 @@ for my $round (1 .. 5)
 $ledger->is_unique('split: no ID came twice, with both servers issuing');
 
 # For below: begun by the promoted server, fenced by nobody.
-$standby->safe_psql('postgres', "SELECT idgen_create_namespace('later', horizon => '2 s', promotion => 'split')");
+$standby->safe_psql('postgres', "SELECT idgen_create_namespace('later', worker_bits => 5, horizon => '2 s', promotion => 'split')");
 issue($standby, 'later');
 my $recorded = $standby->safe_psql('postgres', "SELECT recorded_at FROM idgen_authority WHERE namespace = 'later'");
 

@@ -299,7 +299,7 @@ sees($node, "SELECT idgen_next('invoices')", 'IG007', undef, dbname => 'pristine
 $heading = 'Template copy';
 $node->safe_psql('postgres', 'DROP DATABASE shop_copy');
 run_next($node, $heading, dbname => 'postgres');
-sees($node, 'SELECT idgen_next()', 'IG007', 'It was recorded in another database; this looks like CREATE DATABASE ... TEMPLATE.', dbname => 'shop_copy');
+sees($node, 'SELECT idgen_next()', '', undef, dbname => 'shop_copy');
 run_next($node, $heading, dbname => 'shop_copy');
 is($node->psql('shop_copy', "INSERT INTO orders (item) VALUES ('at once')"), 0, 'it issues at once');
 

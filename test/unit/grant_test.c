@@ -706,8 +706,11 @@ test_range_size(void)
 	CHECK_EQ(range_size(3, 7, 2, 0), 2);
 	CHECK_EQ(range_size(3, 7, 2, 1), 3);
 	CHECK_EQ(range_size(0, INT32_MAX, 1, 0), INT64_C(1) << 31);
+	CHECK_EQ(range_size(0, 1023, 4, 3), 256);
+	CHECK_EQ(range_size(3, 7, 4, 3), 2);
+	CHECK_EQ(range_size(3, 7, 4, 2), 1);
 
-	/* an empty half */
+	/* an empty part */
 	CHECK_EQ(range_size(4, 4, 2, 0), 1);
 	CHECK_EQ(range_size(4, 4, 2, 1), 0);
 	CHECK_EQ(range_size(5, 5, 2, 0), 0);
@@ -883,12 +886,12 @@ test_identity_strongest(void)
 
 	found.version_inode++;
 	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_FILES);
+	found.database++;
+	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_DATABASE);
 	found.control_inode--;
 	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_CONTROL);
 	found.timeline++;
 	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_TIMELINE);
-	found.database++;
-	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_DATABASE);
 	found.system_identifier++;
 	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_SYSTEM);
 }
@@ -909,231 +912,282 @@ test_identity_births_missing(void)
 	CHECK_EQ(compare_with(&found), IDGEN_IDENTITY_OTHER_CONTROL);
 }
 
+/* A database made anew under its old number, also seen across a promotion. */
 static void
-test_split_class(void)
+test_identity_recreated(void)
 {
-	CHECK_EQ(idgen_identity_split_class(0), 0);
-	CHECK_EQ(idgen_identity_split_class(1), 1);
-	CHECK_EQ(idgen_identity_split_class(2), 0);
-	CHECK_EQ(idgen_identity_split_class(INT64_C(4294967295)), 1);
-}
-
-/* What "split" and "trust" say to one combination of facts (DESIGN 8). */
-typedef struct PromotionCase
-{
-	bool		history_readable;
-	bool		has_target;
-	bool		from_recorded;	/* the parent is the recorded timeline */
-	bool		is_next;		/* our number is the parent's + 1 */
-	bool		parent_is_old;
-	IdgenPromotionVerdict split;
-	IdgenPromotionVerdict trust;
-} PromotionCase;
-
-/* Every combination. */
-static const PromotionCase promotion_cases[] = {
-	/* an unreadable history says nothing */
-	{false, false, false, false, false,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{false, false, false, false, true,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{false, false, false, true, false,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{false, false, false, true, true,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{false, false, true, false, false,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{false, false, true, false, true,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{false, false, true, true, false,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{false, false, true, true, true,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	/* nor does what else is claimed of it */
-	{false, true, false, false, false,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{false, true, false, false, true,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{false, true, false, true, false,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{false, true, false, true, true,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{false, true, true, false, false,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{false, true, true, false, true,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{false, true, true, true, false,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{false, true, true, true, true,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	/*
-	 * no target: "trust" goes on, "split" only as the next timeline of the
-	 * recorded one, which must be old
-	 */
-	{true, false, false, false, false,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_AT_ONCE},
-	{true, false, false, false, true,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_AT_ONCE},
-	{true, false, false, true, false,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_AT_ONCE},
-	{true, false, false, true, true,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_AT_ONCE},
-	{true, false, true, false, false,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_AT_ONCE},
-	{true, false, true, false, true,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_AT_ONCE},
-	{true, false, true, true, false,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_AT_ONCE},
-	{true, false, true, true, true,
-	IDGEN_PROMOTION_AT_ONCE, IDGEN_PROMOTION_AT_ONCE},
-	/* a recovery target: grants may have been rolled back */
-	{true, true, false, false, false,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{true, true, false, false, true,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{true, true, false, true, false,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{true, true, false, true, true,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{true, true, true, false, false,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{true, true, true, false, true,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{true, true, true, true, false,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-	{true, true, true, true, true,
-	IDGEN_PROMOTION_WAIT, IDGEN_PROMOTION_WAIT},
-};
-
-static const PromotionCase *
-promotion_case(const IdgenPromotionFacts *facts)
-{
-	/* in 64 bits: no timeline follows the last */
-	const bool	is_next = (int64_t) facts->present - facts->parent == 1;
-	const PromotionCase *found = NULL;
-
-	for (size_t i = 0; i < UNIT_COUNT(promotion_cases); i++)
+	for (int later = 0; later < 3; later++)
 	{
-		const PromotionCase *c = &promotion_cases[i];
+		IdgenIdentity found = recorded;
 
-		if (c->history_readable != facts->history_readable ||
-			c->has_target != facts->has_target ||
-			c->from_recorded != (facts->parent == facts->recorded) ||
-			c->is_next != is_next || c->parent_is_old != facts->parent_is_old)
-			continue;
-		CHECK(found == NULL);
-		found = c;
+		found.timeline += (uint32_t) later;
+		CHECK(!idgen_identity_is_recreated(&recorded, &found));
+		found.version_birth++;
+		CHECK(idgen_identity_is_recreated(&recorded, &found));
+		found.version_birth--;
+		found.version_inode++;
+		CHECK(idgen_identity_is_recreated(&recorded, &found));
+		found.database++;
+		CHECK(!idgen_identity_is_recreated(&recorded, &found));
+		found.database--;
+		found.control_birth++;
+		CHECK(!idgen_identity_is_recreated(&recorded, &found));
+		found.control_birth--;
+		found.control_inode--;
+		CHECK(!idgen_identity_is_recreated(&recorded, &found));
+		found.control_inode++;
+		found.system_identifier++;
+		CHECK(!idgen_identity_is_recreated(&recorded, &found));
 	}
-	return found;
 }
 
+/* Promoted on its own files: each condition by itself. */
+static void
+test_identity_in_place(void)
+{
+	IdgenIdentity before = recorded;
+	IdgenIdentity found = recorded;
+	IdgenPromotionFacts facts = {.history_complete = true};
+
+	found.timeline++;
+	for (IdgenPromotion policy = IDGEN_PROMOTION_FENCE; policy <= IDGEN_PROMOTION_REFUSE; policy++)
+	{
+		facts.policy = policy;
+		CHECK_EQ(idgen_identity_is_in_place(&recorded, &found, &facts),
+				 policy != IDGEN_PROMOTION_SPLIT);
+	}
+	facts.policy = IDGEN_PROMOTION_FENCE;
+
+	/* the database may be another, or made anew: that is compared then */
+	found.database++;
+	found.version_inode++;
+	CHECK(idgen_identity_is_in_place(&recorded, &found, &facts));
+
+	facts.history_complete = false;
+	CHECK(!idgen_identity_is_in_place(&recorded, &found, &facts));
+	facts.history_complete = true;
+	facts.has_target = true;
+	CHECK(!idgen_identity_is_in_place(&recorded, &found, &facts));
+	facts.has_target = false;
+
+	found.timeline = recorded.timeline;
+	CHECK(!idgen_identity_is_in_place(&recorded, &found, &facts));
+	found.timeline = recorded.timeline + 2;
+	CHECK(!idgen_identity_is_in_place(&recorded, &found, &facts));
+	before.timeline = UINT32_MAX;
+	found.timeline = 0;
+	CHECK(!idgen_identity_is_in_place(&before, &found, &facts));
+	before = recorded;
+	before.timeline = 5;
+	found.timeline = 4;
+	CHECK(!idgen_identity_is_in_place(&before, &found, &facts));
+	found.timeline = recorded.timeline + 1;
+
+	found.system_identifier++;
+	CHECK(!idgen_identity_is_in_place(&recorded, &found, &facts));
+	found.system_identifier--;
+	found.control_inode--;
+	CHECK(!idgen_identity_is_in_place(&recorded, &found, &facts));
+	found.control_inode++;
+	found.control_birth++;
+	CHECK(!idgen_identity_is_in_place(&recorded, &found, &facts));
+
+	/* without birth times another file may have the number */
+	before = recorded;
+	found.control_birth = 0;
+	CHECK(!idgen_identity_is_in_place(&before, &found, &facts));
+	before.control_birth = 0;
+	CHECK(!idgen_identity_is_in_place(&before, &found, &facts));
+}
+
+static void
+test_split_parts(void)
+{
+	CHECK_EQ(idgen_split_parts(1), 2);
+	CHECK_EQ(idgen_split_parts(16), 2);
+	CHECK_EQ(idgen_split_parts(63), 2);
+	CHECK_EQ(idgen_split_parts(64), 4);
+	CHECK_EQ(idgen_split_parts(INT64_C(1) << 31), 4);
+
+	/* consecutive workers: every part of the range, wherever it begins */
+	for (int parts = 2; parts <= 4; parts += 2)
+		for (int64_t first = 0; first < 5; first++)
+			for (int64_t count = 1; count < 7; count++)
+			{
+				bool		is_empty = false;
+
+				for (int class = 0; class < parts; class++)
+					is_empty |= range_size(first, first + count - 1, parts, class) == 0;
+				CHECK_EQ(idgen_split_has_workers(count, parts), !is_empty);
+			}
+
+	CHECK_EQ(idgen_split_class(1, 2), 1);
+	CHECK_EQ(idgen_split_class(2, 2), 0);
+	CHECK_EQ(idgen_split_class(1, 4), 1);
+	CHECK_EQ(idgen_split_class(3, 4), 3);
+	CHECK_EQ(idgen_split_class(4, 4), 0);
+	CHECK_EQ(idgen_split_class(5, 4), 1);
+	CHECK_EQ(idgen_split_class(UINT32_MAX, 4), 3);
+	CHECK_EQ(idgen_split_class(UINT32_C(0x80000000), 2), 0);
+}
+
+/* The clock in the tests of promotions, and what is far enough before it. */
+#define PROMOTED_NOW	INT64_C(1700000000000)
+#define PROMOTED_N		INT64_C(15000)
+
+static IdgenPromotionFacts
+promotion_facts(int parts, uint32_t present, uint32_t recorded_timeline, int64_t age_ms)
+{
+	return (IdgenPromotionFacts) {
+		.policy = IDGEN_PROMOTION_SPLIT,
+		.history_complete = true,
+		.recorded = recorded_timeline,
+		.present = present,
+		.now_ms = PROMOTED_NOW,
+		.horizon_ms = 10000,
+		.clock_error_ms = 5000,
+		.parts = parts,
+		.recorded_ms = PROMOTED_NOW - age_ms,
+	};
+}
+
+/* What "split" says; how long ago the time was that it goes on by, -1 for none. */
 static IdgenPromotionVerdict
-judge_as(IdgenPromotion policy, IdgenPromotionFacts facts)
+judge_split(const IdgenPromotionFacts *facts, int64_t *age_ms)
 {
-	facts.policy = policy;
-	return idgen_promotion_judge(&facts);
+	int64_t		begun_ms = 0;
+	IdgenPromotionVerdict verdict = idgen_promotion_judge(facts, &begun_ms);
+
+	*age_ms = begun_ms == IDGEN_BEGUN_NEVER ? -1 : facts->now_ms - begun_ms;
+	return verdict;
 }
 
-/* All four policies on the same facts; the case, or NULL if none was found. */
-static const PromotionCase *
-check_promotion(const IdgenPromotionFacts *facts)
+/* One piece of evidence at a time: which timeline it is about, and how old it is. */
+static void
+test_promotion_evidence(void)
 {
-	const PromotionCase *c = promotion_case(facts);
-	bool		good = true;
+	static const int64_t ages[] = {-PROMOTED_N, 0, 10000, PROMOTED_N - 1, PROMOTED_N, PROMOTED_N + 1, 1000000};
+	static const uint32_t bases[] = {0, 250, 65530, UINT32_MAX - 20};
 
-	if (!CHECK(c != NULL))
-		return NULL;
-	good &= CHECK_EQ(judge_as(IDGEN_PROMOTION_FENCE, *facts),
-					 IDGEN_PROMOTION_WAIT);
-	good &= CHECK_EQ(judge_as(IDGEN_PROMOTION_SPLIT, *facts), c->split);
-	good &= CHECK_EQ(judge_as(IDGEN_PROMOTION_TRUST, *facts), c->trust);
-	good &= CHECK_EQ(judge_as(IDGEN_PROMOTION_REFUSE, *facts),
-					 IDGEN_PROMOTION_NEVER);
+	for (int parts = 2; parts <= 4; parts += 2)
+		for (size_t base = 0; base < UNIT_COUNT(bases); base++)
+			for (uint32_t step = 2; step < 16; step++)
+				for (uint32_t back = 0; back < step; back++)
+					for (size_t a = 0; a < UNIT_COUNT(ages); a++)
+					{
+						const uint32_t present = bases[base] + step;
+						const uint32_t told = present - back;
+						const bool	first_use = (int64_t) present <= parts;
+						const bool	counts = back < (uint32_t) parts && ages[a] >= PROMOTED_N;
+						int64_t		age_ms;
+						IdgenPromotionFacts facts;
 
-	/* what is no policy at all must not issue */
-	good &= CHECK_EQ(judge_as((IdgenPromotion) (IDGEN_PROMOTION_REFUSE + 1),
-							  *facts), IDGEN_PROMOTION_NEVER);
-	if (!good)
-		printf("# in case %td, timeline %" PRIu32 " from %" PRIu32
-			   ", recorded %" PRIu32 "\n", c - promotion_cases, facts->present,
-			   facts->parent, facts->recorded);
-	return c;
+						/* a history file, while the record is of a timeline too far back */
+						facts = promotion_facts(parts, present, present - (uint32_t) parts, 1000000);
+						facts.begun[0] = (IdgenTimelineBegun) {told, PROMOTED_NOW - ages[a]};
+						facts.begun_count = 1;
+						CHECK_EQ(judge_split(&facts, &age_ms) == IDGEN_PROMOTION_AT_ONCE,
+								 first_use || counts);
+						CHECK_EQ(age_ms, !first_use && counts ? ages[a] : -1);
+
+						/* the record; of the present timeline there is none */
+						facts = promotion_facts(parts, present, told, ages[a]);
+						CHECK_EQ(judge_split(&facts, &age_ms) == IDGEN_PROMOTION_AT_ONCE,
+								 first_use || (counts && back > 0));
+						CHECK_EQ(age_ms, !first_use && counts && back > 0 ? ages[a] : -1);
+					}
 }
 
+/* Of several pieces, one is enough, and the latest that is old enough is told. */
+static void
+test_promotion_latest(void)
+{
+	IdgenPromotionFacts facts = promotion_facts(4, 9, 7, 20000);
+	int64_t		age_ms;
+
+	facts.begun[0] = (IdgenTimelineBegun) {6, PROMOTED_NOW - 90000};
+	facts.begun[1] = (IdgenTimelineBegun) {7, PROMOTED_NOW - 30000};
+	facts.begun[2] = (IdgenTimelineBegun) {8, PROMOTED_NOW - 16000};
+	facts.begun[3] = (IdgenTimelineBegun) {9, PROMOTED_NOW - 14999};
+	facts.begun_count = 4;
+	CHECK_EQ(judge_split(&facts, &age_ms), IDGEN_PROMOTION_AT_ONCE);
+	CHECK_EQ(age_ms, 16000);
+	facts.begun_count = 2;
+	CHECK_EQ(judge_split(&facts, &age_ms), IDGEN_PROMOTION_AT_ONCE);
+	CHECK_EQ(age_ms, 20000);
+	facts.recorded = 4;
+	CHECK_EQ(judge_split(&facts, &age_ms), IDGEN_PROMOTION_AT_ONCE);
+	CHECK_EQ(age_ms, 30000);
+	facts.begun_count = 0;
+	CHECK_EQ(judge_split(&facts, &age_ms), IDGEN_PROMOTION_WAIT);
+	CHECK_EQ(age_ms, -1);
+}
+
+/*
+ * Every policy, with every doubt: nothing goes on at once from a history that does
+ * not lead back to the record or names a target, nor in a database made anew.
+ */
 static void
 test_promotion_judge(void)
 {
-	/* neighbours, and some that agree in their low 8 or 16 bits */
-	const uint32_t timelines[] = {1, 2, 3, 4, 257, 258, 65537, 65538, INT32_MAX,
-	UINT32_C(0x80000000), UINT32_MAX - 1, UINT32_MAX};
-	const size_t count = UNIT_COUNT(timelines);
-	bool		seen[UNIT_COUNT(promotion_cases)] = {false};
+	for (int mask = 0; mask < 8; mask++)
+		for (int young = 0; young < 2; young++)
+		{
+			IdgenPromotionFacts facts =
+				promotion_facts(4, 7, 6, young ? PROMOTED_N - 1 : PROMOTED_N);
+			IdgenPromotionVerdict trust;
+			int64_t		begun_ms;
 
-	for (size_t i = 0; i < 8 * count * count * count; i++)
-	{
-		const IdgenPromotionFacts facts = {
-			.history_readable = (i & 1) != 0,
-			.has_target = (i & 2) != 0,
-			.parent_is_old = (i & 4) != 0,
-			.parent = timelines[i / 8 % count],
-			.recorded = timelines[i / 8 / count % count],
-			.present = timelines[i / 8 / count / count],
-		};
-		const PromotionCase *c = check_promotion(&facts);
+			facts.history_complete = !(mask & 1);
+			facts.has_target = mask & 2;
+			facts.is_recreated = mask & 4;
+			trust = mask == 0 ? IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;
+			CHECK_EQ(idgen_promotion_judge(&facts, &begun_ms), young ? IDGEN_PROMOTION_WAIT : trust);
+			CHECK_EQ(begun_ms, young || mask ? IDGEN_BEGUN_NEVER : facts.recorded_ms);
 
-		if (c != NULL)
-			seen[c - promotion_cases] = true;
-	}
-	for (size_t i = 0; i < UNIT_COUNT(promotion_cases); i++)
-		CHECK(seen[i]);
+			/* also where nobody can have used its part */
+			facts.present = 3;
+			facts.recorded = 2;
+			CHECK_EQ(idgen_promotion_judge(&facts, &begun_ms), trust);
+			CHECK_EQ(begun_ms, IDGEN_BEGUN_NEVER);
+
+			facts.policy = IDGEN_PROMOTION_TRUST;
+			CHECK_EQ(idgen_promotion_judge(&facts, &begun_ms), trust);
+			facts.policy = IDGEN_PROMOTION_FENCE;
+			CHECK_EQ(idgen_promotion_judge(&facts, &begun_ms), IDGEN_PROMOTION_WAIT);
+			facts.policy = IDGEN_PROMOTION_REFUSE;
+			CHECK_EQ(idgen_promotion_judge(&facts, &begun_ms), IDGEN_PROMOTION_NEVER);
+
+			/* what is no policy at all must not issue */
+			facts.policy = (IdgenPromotion) (IDGEN_PROMOTION_REFUSE + 1);
+			CHECK_EQ(idgen_promotion_judge(&facts, &begun_ms), IDGEN_PROMOTION_NEVER);
+			CHECK_EQ(begun_ms, IDGEN_BEGUN_NEVER);
+		}
 }
 
-/* Every verdict, granted or not, refused or fenced by setting. */
+/* Every verdict, refused or fenced by setting. */
 static void
 test_takeover_judge(void)
 {
 	static const struct
 	{
 		IdgenIdentityVerdict verdict;
-		IdgenTakeover unused,	/* nothing was ever granted */
-					used;
-		bool		by_setting; /* "refused" becomes "fenced" */
+		IdgenTakeover refusing,
+					fencing;
 	}			cases[] = {
-		{IDGEN_IDENTITY_SAME, IDGEN_TAKEOVER_NONE, IDGEN_TAKEOVER_NONE, false},
-		{IDGEN_IDENTITY_OTHER_TIMELINE, IDGEN_TAKEOVER_PROMOTED,
-		IDGEN_TAKEOVER_PROMOTED, false},
-		{IDGEN_IDENTITY_OTHER_FILES, IDGEN_TAKEOVER_FENCED,
-		IDGEN_TAKEOVER_FENCED, false},
-		{IDGEN_IDENTITY_OTHER_DATABASE, IDGEN_TAKEOVER_SILENT,
-		IDGEN_TAKEOVER_REFUSED, true},
-		{IDGEN_IDENTITY_OTHER_SYSTEM, IDGEN_TAKEOVER_REFUSED,
-		IDGEN_TAKEOVER_REFUSED, true},
-		{IDGEN_IDENTITY_OTHER_CONTROL, IDGEN_TAKEOVER_REFUSED,
-		IDGEN_TAKEOVER_REFUSED, true},
+		{IDGEN_IDENTITY_SAME, IDGEN_TAKEOVER_NONE, IDGEN_TAKEOVER_NONE},
+		{IDGEN_IDENTITY_OTHER_TIMELINE, IDGEN_TAKEOVER_PROMOTED, IDGEN_TAKEOVER_PROMOTED},
+		{IDGEN_IDENTITY_OTHER_FILES, IDGEN_TAKEOVER_FENCED, IDGEN_TAKEOVER_FENCED},
+		{IDGEN_IDENTITY_OTHER_DATABASE, IDGEN_TAKEOVER_TEMPLATE, IDGEN_TAKEOVER_TEMPLATE},
+		{IDGEN_IDENTITY_OTHER_SYSTEM, IDGEN_TAKEOVER_REFUSED, IDGEN_TAKEOVER_FENCED},
+		{IDGEN_IDENTITY_OTHER_CONTROL, IDGEN_TAKEOVER_REFUSED, IDGEN_TAKEOVER_FENCED},
 	};
 
 	for (size_t i = 0; i < UNIT_COUNT(cases); i++)
-		for (int granted = 0; granted < 2; granted++)
-			for (int fence = 0; fence < 2; fence++)
-			{
-				IdgenTakeover wanted = granted ? cases[i].used : cases[i].unused;
-
-				if (fence && cases[i].by_setting &&
-					wanted == IDGEN_TAKEOVER_REFUSED)
-					wanted = IDGEN_TAKEOVER_FENCED;
-				CHECK_EQ(idgen_takeover_judge(cases[i].verdict, granted != 0,
-											  fence != 0), wanted);
-			}
-}
-
-static void
-test_parent_is_old(void)
-{
-	CHECK(idgen_promotion_parent_is_old(false, 0, 10000, 5000));
-	CHECK(!idgen_promotion_parent_is_old(true, 0, 10000, 5000));
-	CHECK(!idgen_promotion_parent_is_old(true, 14999, 10000, 5000));
-	CHECK(idgen_promotion_parent_is_old(true, 15000, 10000, 5000));
-	CHECK(!idgen_promotion_parent_is_old(true, -15000, 10000, 5000));
+	{
+		CHECK_EQ(idgen_takeover_judge(cases[i].verdict, false), cases[i].refusing);
+		CHECK_EQ(idgen_takeover_judge(cases[i].verdict, true), cases[i].fencing);
+	}
 }
 
 static const UnitTest tests[] = {
@@ -1156,7 +1210,7 @@ static const UnitTest tests[] = {
 	test_external_workers_max},
 	{"external incarnations leave the server its share",
 	test_external_leaves_one},
-	{"the size of a worker range and of its halves", test_range_size},
+	{"the size of a worker range and of its parts", test_range_size},
 	{"every free worker is chosen equally often, a busy one never",
 	test_choose_uniform},
 	{"choice with all busy, none busy, busy outside", test_choose_edges},
@@ -1164,11 +1218,18 @@ static const UnitTest tests[] = {
 	{"identity: the strongest difference is named", test_identity_strongest},
 	{"identity: a missing birth time is not a difference",
 	test_identity_births_missing},
-	{"the split class alternates with each ancestor", test_split_class},
-	{"a change of timeline, every policy and combination",
+	{"identity: a database made anew is told across a promotion",
+	test_identity_recreated},
+	{"identity: promoted on its own files, condition by condition",
+	test_identity_in_place},
+	{"split: how many parts, none of them empty, one after the other",
+	test_split_parts},
+	{"split: what a record or a history file proves, by timeline and age",
+	test_promotion_evidence},
+	{"split: the latest time that is old enough", test_promotion_latest},
+	{"a change of timeline, every policy and every doubt",
 	test_promotion_judge},
 	{"what a verdict comes to, every combination", test_takeover_judge},
-	{"when the parent of a timeline is old", test_parent_is_old},
 };
 
 int

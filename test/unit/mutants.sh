@@ -21,7 +21,7 @@ core=${CORE:-../../src/core}
 export SEED=${SEED:-1}
 jobs_max=$(nproc 2>/dev/null || echo 2)
 case ${1:-unit} in
-	unit) suite=. programs='layout_test grant_test cursor_test step_test quorum_test property_test' ;;
+	unit) suite=. programs='layout_test grant_test history_test cursor_test step_test quorum_test property_test' ;;
 	fuzz)
 		suite=../fuzz
 		# no sequence of calls leads there: a cursor that has issued holds the grant it issued from
@@ -564,24 +564,22 @@ mutant 'an empty half has one worker' grant.c \
 	's/if (first > range->last)/if (first > range->last + 1)/'
 mutant 'a range is one worker short' grant.c \
 	's/range->modulus + 1;/range->modulus;/'
-mutant 'a used template is taken over in silence' grant.c \
-	's/if (!ever_granted)/if (!ever_granted || true)/'
-mutant 'an unused template is refused' grant.c \
-	's/if (!ever_granted)/if (!ever_granted \&\& false)/'
+mutant 'a copied database is fenced' grant.c \
+	's/return IDGEN_TAKEOVER_TEMPLATE;/return IDGEN_TAKEOVER_FENCED;/'
+mutant 'a copied database is ours as it is' grant.c \
+	's/return IDGEN_TAKEOVER_TEMPLATE;/return IDGEN_TAKEOVER_NONE;/'
 mutant 'copies are fenced without the setting' grant.c \
 	's/return fence_copies ?/return fence_copies || true ?/'
 mutant 'copies are refused in spite of the setting' grant.c \
 	's/return fence_copies ?/return fence_copies \&\& false ?/'
 mutant 'files that were made anew need no fence' grant.c \
 	's/^\t\t\treturn IDGEN_TAKEOVER_FENCED;/\t\t\treturn IDGEN_TAKEOVER_NONE;/'
-mutant 'a parent without ancestors is young' grant.c \
-	's/return !has_ancestors || since_ms >=/return (!has_ancestors \&\& false) || since_ms >=/'
-mutant 'a parent is old a millisecond late' grant.c \
-	's/return !has_ancestors || since_ms >=/return !has_ancestors || since_ms >/'
-mutant 'clocks are not considered when a parent is judged' grant.c \
-	's/since_ms >= horizon_ms + clock_error_ms;/since_ms >= horizon_ms + 0 * clock_error_ms;/'
 mutant 'a step back of the timeline is not noticed' grant.c \
-	's/recorded->timeline != found->timeline/recorded->timeline < found->timeline/'
+	's/if (recorded->timeline != found->timeline)/if (recorded->timeline < found->timeline)/'
+mutant 'another database hides another timeline' grant.c \
+	's/if (recorded->timeline != found->timeline)/if (recorded->database == found->database \&\& recorded->timeline != found->timeline)/'
+mutant 'another database hides another server' grant.c \
+	's/^\tif (!same_file(recorded->control_inode, recorded->control_birth,/\tif (recorded->database == found->database \&\& !same_file(recorded->control_inode, recorded->control_birth,/'
 mutant 'a copied control file is not noticed' grant.c \
 	's/return IDGEN_IDENTITY_OTHER_CONTROL;/return IDGEN_IDENTITY_SAME;/'
 mutant 'a missing birth time is a difference' grant.c \
@@ -591,98 +589,107 @@ mutant 'birth times are not compared' grant.c \
 mutant 'the database beats the system identifier' grant.c \
 	's/if (recorded->system_identifier != found->system_identifier)/if (recorded->database == found->database \&\& recorded->system_identifier != found->system_identifier)/'
 mutant 'the split class never changes' grant.c \
-	's/ancestor_count % 2/ancestor_count % 1/'
+	's/return (int) (timeline % (uint32_t) parts);/return (int) (timeline % 1);/'
+mutant 'the split class follows halves of four parts' grant.c \
+	's/return (int) (timeline % (uint32_t) parts);/return (int) (timeline % 2);/'
+mutant 'no range is split into four' grant.c \
+	's/return worker_count >= IDGEN_SPLIT_MANY_WORKERS ?/return worker_count > INT64_MAX - 1 ?/'
+mutant 'sixty-four workers are split into two' grant.c \
+	's/return worker_count >= IDGEN_SPLIT_MANY_WORKERS ?/return worker_count > IDGEN_SPLIT_MANY_WORKERS ?/'
+mutant 'a part may be empty' grant.c \
+	's/return worker_count >= parts;/return worker_count >= parts - 1;/'
+mutant 'a database made anew is not noticed after a promotion' grant.c \
+	's/^\tsame_timeline.timeline = found->timeline;/\t(void) same_timeline;/'
+
+# ---- grant: promoted on its own files ----
+
+mutant '"split" goes on as it was on its own files' grant.c \
+	's/return facts->policy != IDGEN_PROMOTION_SPLIT &&$/return facts->policy <= IDGEN_PROMOTION_REFUSE \&\&/'
+mutant 'on its own files without a history' grant.c \
+	's/^\t\tfacts->history_complete && !facts->has_target &&$/\t\t!facts->has_target \&\&/'
+mutant 'on its own files, to a target' grant.c \
+	's/^\t\tfacts->history_complete && !facts->has_target &&$/\t\tfacts->history_complete \&\&/'
+mutant 'on the files of another cluster' grant.c \
+	's/^\t\trecorded->system_identifier == found->system_identifier &&$/\t\ttrue \&\&/'
+mutant 'on its own files, two timelines later' grant.c \
+	's/^\t\tfound->timeline - recorded->timeline == 1 &&$/\t\ttrue \&\&/'
+mutant 'on its own files, before the record' grant.c \
+	's/^\t\tfound->timeline > recorded->timeline &&$/\t\ttrue \&\&/'
+mutant 'without birth times a control file is our own' grant.c \
+	's/^\t\trecorded->control_birth != 0 &&$/\t\ttrue \&\&/'
+mutant 'a control file made later is our own' grant.c \
+	's/^\t\trecorded->control_birth == found->control_birth &&$/\t\tfound->control_birth != 0 \&\&/'
+mutant 'a control file of another number is our own' grant.c \
+	's/^\t\trecorded->control_inode == found->control_inode;/\t\ttrue;/'
 
 # ---- grant: a change of timeline ----
 
-mutant 'an unreadable history is plain' grant.c \
-	's/plain = facts->history_readable && !facts->has_target &&$/plain = !facts->has_target \&\&/'
-mutant 'only an unreadable history is plain' grant.c \
-	's/plain = facts->history_readable && !facts->has_target &&$/plain = !facts->history_readable \&\& !facts->has_target \&\&/'
-mutant 'a history with a target is plain' grant.c \
-	's/plain = facts->history_readable && !facts->has_target &&$/plain = facts->history_readable \&\&/'
-mutant 'only a history with a target is plain' grant.c \
-	's/plain = facts->history_readable && !facts->has_target &&$/plain = facts->history_readable \&\& facts->has_target \&\&/'
-mutant 'no target, or a readable history, is plain' grant.c \
-	's/plain = facts->history_readable && !facts->has_target &&$/plain = (facts->history_readable || !facts->has_target) \&\&/'
-mutant 'a history is plain, whoever the parent is' grant.c \
-	's/facts->parent == facts->recorded &&$/true \&\&/'
-mutant 'a parent other than the recorded timeline is plain' grant.c \
-	's/facts->parent == facts->recorded &&$/facts->parent != facts->recorded \&\&/'
-mutant 'a parent after the recorded timeline is plain' grant.c \
-	's/facts->parent == facts->recorded &&$/facts->parent >= facts->recorded \&\&/'
-mutant 'a parent before the recorded timeline is plain' grant.c \
-	's/facts->parent == facts->recorded &&$/facts->parent <= facts->recorded \&\&/'
-mutant 'the parent is compared by its low half' grant.c \
-	's/facts->parent == facts->recorded &&$/(uint16_t) facts->parent == (uint16_t) facts->recorded \&\&/'
-mutant 'an old parent need not be the recorded timeline' grant.c \
-	's/facts->parent == facts->recorded &&$/(facts->parent == facts->recorded || facts->parent_is_old) \&\&/'
-mutant 'any number is plain' grant.c \
-	's/facts->present == facts->parent + 1;/true;/'
-mutant 'any later number is plain' grant.c \
-	's/facts->present == facts->parent + 1;/facts->present > facts->parent;/'
-mutant 'the parent'\''s number is plain' grant.c \
-	's/facts->present == facts->parent + 1;/facts->present == facts->parent;/'
-mutant 'any number but the next is plain' grant.c \
-	's/facts->present == facts->parent + 1;/facts->present != facts->parent + 1;/'
-mutant 'any number up to the next is plain' grant.c \
-	's/facts->present == facts->parent + 1;/facts->present <= facts->parent + 1;/'
-mutant 'the number after the next is plain' grant.c \
-	's/facts->present == facts->parent + 1;/facts->present == facts->parent + 2;/'
-mutant 'the number before the parent is plain' grant.c \
-	's/facts->present == facts->parent + 1;/facts->present == facts->parent - 1;/'
-mutant 'the number is compared by its low byte' grant.c \
-	's/facts->present == facts->parent + 1;/(facts->present - facts->parent) % 256 == 1;/'
-mutant 'an old parent need not have the number before' grant.c \
-	's/facts->present == facts->parent + 1;/(facts->present == facts->parent + 1 || facts->parent_is_old);/'
+mutant 'any history is known' grant.c \
+	's/is_known = facts->history_complete && !facts->has_target &&$/is_known = !facts->has_target \&\&/'
+mutant 'a history with a target is known' grant.c \
+	's/is_known = facts->history_complete && !facts->has_target &&$/is_known = facts->history_complete \&\&/'
+mutant 'no target, or a complete history, is known' grant.c \
+	's/is_known = facts->history_complete && !facts->has_target &&$/is_known = (facts->history_complete || !facts->has_target) \&\&/'
+mutant 'a database made anew goes on' grant.c \
+	's/^\t\t!facts->is_recreated;/\t\ttrue;/'
+mutant 'evidence ignored: never at once' grant.c \
+	's/return \*begun_ms != IDGEN_BEGUN_NEVER;/return false;/'
+mutant 'evidence ignored: always at once' grant.c \
+	's/return \*begun_ms != IDGEN_BEGUN_NEVER;/return true;/'
+mutant 'the record is no evidence' grant.c \
+	's/^\t\tnote_begun(facts, facts->recorded, facts->recorded_ms, begun_ms);/\t\t(void) facts->recorded_ms;/'
+mutant 'the record of the present timeline is evidence' grant.c \
+	's/if (facts->recorded != facts->present)/if (facts->recorded != 0)/'
+mutant 'history files are no evidence' grant.c \
+	's/i < facts->begun_count; i++)/i < 0 * facts->begun_count; i++)/'
+mutant 'only one history file is evidence' grant.c \
+	's/i < facts->begun_count; i++)/i < facts->begun_count \&\& i < 1; i++)/'
+mutant 'evidence of T - m or later' grant.c \
+	's/if ((int64_t) timeline > (int64_t) facts->present - facts->parts &&$/if ((int64_t) timeline >= (int64_t) facts->present - facts->parts \&\&/'
+mutant 'evidence later than T - m + 1' grant.c \
+	's/if ((int64_t) timeline > (int64_t) facts->present - facts->parts &&$/if ((int64_t) timeline > (int64_t) facts->present - facts->parts + 1 \&\&/'
+mutant 'evidence of T - m in unsigned numbers' grant.c \
+	's/if ((int64_t) timeline > (int64_t) facts->present - facts->parts &&$/if (timeline > facts->present - (uint32_t) facts->parts - 4 \&\&/'
+mutant 'evidence of later timelines' grant.c \
+	's/^\t\ttimeline <= facts->present &&$/\t\ttimeline >= 0 * facts->present \&\&/'
+mutant 'the present timeline is no evidence' grant.c \
+	's/^\t\ttimeline <= facts->present &&$/\t\ttimeline < facts->present \&\&/'
+mutant 'H instead of N' grant.c \
+	's/known_ms <= facts->now_ms - facts->horizon_ms - facts->clock_error_ms)/known_ms <= facts->now_ms - facts->horizon_ms)/'
+mutant 'the clock error instead of N' grant.c \
+	's/known_ms <= facts->now_ms - facts->horizon_ms - facts->clock_error_ms)/known_ms <= facts->now_ms - facts->clock_error_ms)/'
+mutant 'evidence counts a millisecond late' grant.c \
+	's/known_ms <= facts->now_ms - facts->horizon_ms - facts->clock_error_ms)/known_ms < facts->now_ms - facts->horizon_ms - facts->clock_error_ms)/'
+mutant 'the first evidence is told, not the latest' grant.c \
+	's/^\t\t\*begun_ms = max_tick(\*begun_ms, known_ms);/\t\t*begun_ms = *begun_ms != IDGEN_BEGUN_NEVER ? *begun_ms : known_ms;/'
+mutant 'a first use of a part needs evidence' grant.c \
+	's/if ((int64_t) facts->present <= facts->parts)/if ((int64_t) facts->present < facts->parts)/'
+mutant 'a second use of a part needs none' grant.c \
+	's/if ((int64_t) facts->present <= facts->parts)/if ((int64_t) facts->present <= facts->parts + 1)/'
+mutant 'what was before is told' grant.c \
+	's/^\t\*begun_ms = IDGEN_BEGUN_NEVER;/\t*begun_ms = *begun_ms < 0 ? *begun_ms : IDGEN_BEGUN_NEVER;/'
 mutant '"fence" goes on at once' grant.c \
 	's/return IDGEN_PROMOTION_WAIT;/return IDGEN_PROMOTION_AT_ONCE;/'
-mutant '"fence" goes on at once after a plain switch' grant.c \
-	's/return IDGEN_PROMOTION_WAIT;/return plain ? IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;/'
 mutant '"fence" never goes on' grant.c \
 	's/return IDGEN_PROMOTION_WAIT;/return IDGEN_PROMOTION_NEVER;/'
-mutant '"split" ignores a young parent' grant.c \
-	's/return plain && facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :$/return plain ? IDGEN_PROMOTION_AT_ONCE :/'
-mutant '"split" goes on only from a young parent' grant.c \
-	's/return plain && facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :$/return plain \&\& !facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :/'
-mutant '"split" asks for an old parent alone' grant.c \
-	's/return plain && facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :$/return (plain || true) \&\& facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :/'
-mutant '"split" asks for a plain switch or an old parent' grant.c \
-	's/return plain && facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :$/return plain || facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :/'
-mutant '"split" always waits' grant.c \
-	's/return plain && facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :$/return plain \&\& facts->parent_is_old ? IDGEN_PROMOTION_WAIT :/'
-mutant '"split" never goes on after a plain switch' grant.c \
-	's/return plain && facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE :$/return plain \&\& facts->parent_is_old ? IDGEN_PROMOTION_NEVER :/'
+mutant '"split" goes on where its part is free, whatever the history' grant.c \
+	's/return is_known && part_is_free(facts, begun_ms) ?/return part_is_free(facts, begun_ms) ?/'
+mutant '"split" goes on, its part free or not' grant.c \
+	's/return is_known && part_is_free(facts, begun_ms) ?/return is_known ?/'
 mutant '"split" never goes on unless at once' grant.c \
 	's/^\t*IDGEN_PROMOTION_WAIT;/IDGEN_PROMOTION_NEVER;/'
 mutant '"split" always goes on at once' grant.c \
 	's/^\t*IDGEN_PROMOTION_WAIT;/IDGEN_PROMOTION_AT_ONCE;/'
-mutant '"trust" ignores an unreadable history' grant.c \
-	's/return facts->history_readable && !facts->has_target ?$/return !facts->has_target ?/'
-mutant '"trust" ignores a recovery target' grant.c \
-	's/return facts->history_readable && !facts->has_target ?$/return facts->history_readable ?/'
-mutant '"trust" asks for a target' grant.c \
-	's/return facts->history_readable && !facts->has_target ?$/return facts->history_readable \&\& facts->has_target ?/'
-mutant '"trust" asks for a readable history or no target' grant.c \
-	's/return facts->history_readable && !facts->has_target ?$/return facts->history_readable || !facts->has_target ?/'
-mutant '"trust" asks for a plain switch' grant.c \
-	's/return facts->history_readable && !facts->has_target ?$/return plain ?/'
-mutant '"trust" asks for an old parent' grant.c \
-	's/return facts->history_readable && !facts->has_target ?$/return facts->history_readable \&\& !facts->has_target \&\& facts->parent_is_old ?/'
-mutant '"trust" asks for the recorded parent' grant.c \
-	's/return facts->history_readable && !facts->has_target ?$/return facts->history_readable \&\& !facts->has_target \&\& facts->parent == facts->recorded ?/'
 mutant '"trust" never goes on unless at once' grant.c \
-	's/IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;/IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_NEVER;/'
+	's/return is_known ? IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;/return is_known ? IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_NEVER;/'
 mutant '"trust" always goes on at once' grant.c \
-	's/IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;/IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_AT_ONCE;/'
+	's/return is_known ? IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;/return IDGEN_PROMOTION_AT_ONCE;/'
 mutant '"trust" always waits' grant.c \
-	's/IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;/IDGEN_PROMOTION_WAIT : IDGEN_PROMOTION_WAIT;/'
+	's/return is_known ? IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;/return IDGEN_PROMOTION_WAIT;/'
 mutant '"refuse" waits' grant.c \
 	's/^\t\t\treturn IDGEN_PROMOTION_NEVER;/\t\t\treturn IDGEN_PROMOTION_WAIT;/'
 mutant '"refuse" goes on at once' grant.c \
 	's/^\t\t\treturn IDGEN_PROMOTION_NEVER;/\t\t\treturn IDGEN_PROMOTION_AT_ONCE;/'
-mutant '"refuse" goes on at once when "split" would' grant.c \
-	's/^\t\t\treturn IDGEN_PROMOTION_NEVER;/\t\t\treturn plain \&\& facts->parent_is_old ? IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_NEVER;/'
 mutant 'an unknown policy waits' grant.c \
 	's/^\treturn IDGEN_PROMOTION_NEVER;/\treturn IDGEN_PROMOTION_WAIT;/'
 mutant 'an unknown policy goes on at once' grant.c \
