@@ -89,6 +89,8 @@ SKIP:
 	no_crash($position, 'no process crashed while caches were discarded');
 	$_->close foreach ($session, $ordinary);
 	$node->safe_psql('postgres', 'ALTER DATABASE postgres RESET ALL');
+	# The authority would go on discarding.
+	$node->restart;
 	$node->safe_psql('postgres', 'CREATE EXTENSION idgen');
 }
 
