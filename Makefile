@@ -19,7 +19,7 @@ REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(sort $(wildcard sql/*.sq
 REGRESS_OPTS = --load-extension=idgen
 EXTRA_CLEAN = tmp_check results regression.diffs regression.out test/unit/build test/fuzz/build test/sim/build
 
-harness_targets := help unit setup sim model regress isolation pgtap tap instructions test quick drills fresh counterparts demo bench fuzz
+harness_targets := help unit setup sim model regress isolation pgtap tap instructions test quick drills servers fresh counterparts demo bench fuzz
 
 # IDGEN_BREAK=<name> takes one safety rule out (test/break.sh), to see that the rule's test
 # notices. Such a build must never reach a real server: only the harness honours it, in its own
@@ -93,8 +93,9 @@ help:
 	@echo 'make isolation   two sessions interleaved'
 	@echo 'make tap         real clusters: crash, restart, concurrency'
 	@echo 'make instructions  has issuing become slower? counted, not timed'
-	@echo 'make drills      the long ones (QUICK=1, SEED=..., N=...), fresh and counterparts'
+	@echo 'make drills      the long ones (QUICK=1, SEED=..., N=...), servers and fresh'
 	@echo 'make fresh       as root: the demo in a fresh Debian, made by debootstrap and then removed'
+	@echo 'make servers     some of it on a server with assertions, and on the newest version of PostgreSQL'
 	@echo 'make counterparts  each safety rule taken out in turn: its test has to fail'
 	@echo 'make fuzz        more inputs for the core than those that make unit replays (FUZZ_SECONDS=60, SEED=...)'
 	@echo 'make bench       measurements (QUICK=1 for a glance, TESTS="issue inserts ..." for parts, SOAK=1)'
@@ -134,11 +135,15 @@ fresh:
 # Tests are named for one stage: with TESTS there are only the drills.
 ifeq (,$(TESTS)$(IDGEN_BREAK))
 drills:
-	@$(fresh_first) test/run.sh drills counterparts fresh
+	@test/setup.sh && test/servers.sh && IDGEN_FRESH=$$(test/fresh/drill.sh) && export IDGEN_FRESH && exec test/sandbox.sh test/run.sh drills servers fresh
 else
 drills:
 	@$(in_sandbox) test/run.sh drills
 endif
+
+# Other servers are fetched by whoever calls, and used as the tests' user.
+servers:
+	@test/setup.sh && test/servers.sh && exec test/sandbox.sh test/run.sh servers
 
 demo:
 	@$(in_sandbox) test/demo.sh

@@ -185,7 +185,7 @@ if rule guards-copied invalidations:altered 'new sessions get an ID'; then
 	return true;'
 fi
 # With a pause that a change falls into.
-if rule look-up-settled invalidations:moved 'where they are in the end'; then
+if rule look-up-settled invalidations:moved 'find the tables where they are'; then
 	take src/tables.c '		found.valid = result == IDGEN_LOOK_UP_FOUND && changes == changes_before;' \
 		'		pg_usleep(5000);
 		AcceptInvalidationMessages();

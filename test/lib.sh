@@ -176,6 +176,19 @@ copy_tree()
 		-cf - . | "$@" tar -C "$to" -xf -
 }
 
+# Prints the directory for what is made once per machine, outside any tree: servers to test with.
+# Root's home is closed to the user that the tests run as.
+servers_cache()
+{
+	if [ -n "${IDGEN_CACHE:-}" ]; then
+		echo "$IDGEN_CACHE"
+	elif [ "$(id -u)" -eq 0 ]; then
+		echo /var/cache/idgen
+	else
+		echo "${XDG_CACHE_HOME:-$HOME/.cache}/idgen"
+	fi
+}
+
 # Prints the pids of all processes whose program lies under a directory. That is how a server of
 # a private tree is recognised: no pid file to trust, and orphaned backends are found as well.
 processes_under()

@@ -2,9 +2,9 @@
 # Runs stages of the test suite and adds up what they found.
 #
 #   test/run.sh STAGE...      unit setup sim model build regress pgtap isolation tap instructions drills
-#                             fresh counterparts bench fuzz
+#                             servers fresh counterparts bench fuzz
 #
-# Stops at the first stage that fails. A stage in which nothing ran has failed. The last line is
+# Stops at the first stage that fails. A stage in which nothing ran has failed, but for "servers". The last line is
 # "N passed, N failed": test cases of the unit, setup, pgTAP and TAP files, configurations of the model,
 # files of the others.
 #
@@ -387,6 +387,64 @@ run_tap()
 
 stage_tap() { run_tap test/t "${IDGEN_JOBS:-2}"; }
 stage_drills() { run_tap test/drills "${IDGEN_JOBS:-1}"; }
+
+# ---------------------------------------------------------------------------------------------
+# servers: the stages with a server, on others than the installed one (test/servers.sh)
+
+# What runs on which: all that asserts can find in little time, and on the newest version what no
+# other stage sees there.
+stages_on()
+{
+	case $1 in
+		assert) echo 'regress pgtap isolation' ;;
+		newest) echo 'regress isolation' ;;
+	esac
+}
+
+# Those that cancel, restore, move the schema and roll back; not those that measure or wait.
+tap_on()
+{
+	case $1 in
+		assert) echo '003_cancel 015_schema 103_transactions 106_restore' ;;
+		newest) ;;
+	esac
+}
+
+# on_server NAME PG_CONFIG STAGE...: adds up what the stages said. The caller sets which tests, and the
+# tree that is built already, if there is one.
+on_server()
+{
+	local name=$1 config=$2 own=$IDGEN_SCRATCH/$1 out p f
+	shift 2
+	out=$own/$1.out
+	mkdir -p "$own"
+	env -u IDGEN_TREE PG_CONFIG="$config" IDGEN_SCRATCH="$own" ${tree:+IDGEN_TREE="$tree"} \
+		TESTS="$tests" QUICK="$quick" test/run.sh "$@" >"$out" 2>&1 || true
+	tree=$own/pg
+	read -r p f < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$out" | tail -n 1) || true
+	grep -E '^[a-z]+ +(ok|FAILED) +[0-9]+ passed' "$out" | sed 's/^/  /' || true
+	if [ "${f:-1}" -ne 0 ]; then
+		cat "$out"
+	fi
+	passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1}))
+}
+
+stage_servers()
+{
+	local name config tree tests stages quick
+	while read -r name config; do
+		echo "$name: $("$config" --version)"
+		tree='' tests='' quick=1
+		read -ra stages < <(stages_on "$name")
+		on_server "$name" "$config" "${stages[@]}"
+		tests=$(tap_on "$name")
+		[ -z "$tests" ] || on_server "$name" "$config" tap
+		tests=invalidations quick=
+		on_server "$name" "$config" drills
+	done < <(test/servers.sh --list)
+	[ $((passed + failed)) -gt 0 ] || echo 'skipped: there are no other servers, test/servers.sh says why'
+	[ "$failed" -eq 0 ]
+}
 
 # ---------------------------------------------------------------------------------------------
 # counterparts: builds without a safety rule, on which the rule's test has to fail

@@ -88,7 +88,7 @@ done
 # caller must not decide what is tested. Messages are compared, so they are in English.
 environment=(
 	"PATH=$PATH" "HOME=$work" "USER=$user" "LOGNAME=$user" SHELL=/bin/sh LC_ALL=C
-	"TMPDIR=$short" "IDGEN_SCRATCH=$work" "IDGEN_KEPT=$scratch"
+	"TMPDIR=$short" "IDGEN_SCRATCH=$work" "IDGEN_KEPT=$scratch" "IDGEN_CACHE=$(servers_cache)"
 )
 for name in KEEP QUICK SOAK SEED N TESTS TRAIL FUZZ_SECONDS PG_CONFIG CC TERM COLUMNS FAKETIME_LIB "${!IDGEN_@}"; do
 	case $name in
