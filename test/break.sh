@@ -269,6 +269,12 @@ fi
 if rule crowd-told 020_readers 'a crowd is called a crowd'; then
 	take src/shmem.c 'now_us - moved_at_us < within_us / 2' 'false'
 fi
+if rule cursor-crowd-told 020_readers 'a crowd in it is called a crowd'; then
+	take src/generator.c 'call->met_lock && issued_by_all(call->ns) != call->issued_then' 'false'
+fi
+if rule lock-wait-shown 020_readers 'shows a wait event'; then
+	take src/shmem.c '	pgstat_report_wait_start(lock_wait_event);' ''
+fi
 if rule counting-not-waited-for 020_readers 'not counted so far issues'; then
 	take src/stats.c 'if (idgen_lock_within(&idgen_shared->stats_lock, LW_EXCLUSIVE, GIVE_WITHIN_US))' \
 		'if (idgen_lock_within(&idgen_shared->stats_lock, LW_EXCLUSIVE, GIVE_WITHIN_US) || (elog(ERROR, "stopped"), false))'
