@@ -460,9 +460,11 @@ fi
 if rule clock-accepted-back 125_clock_verdicts 'a new session is served at once'; then
 	take src/step.c '	clock->version++;
 	after = clock->record;
+	idgen_unlock_directory();
 	if (finding.accepted_back)
 		idgen_pool_kill_everywhere();' '	clock->version++;
-	after = clock->record;'
+	after = clock->record;
+	idgen_unlock_directory();'
 fi
 
 # --- S4 with durability "quorum"
