@@ -308,6 +308,8 @@ typedef struct IdgenCall
 	int			vain_count;		/* requests served since the last ID */
 	int			served_count;	/* requests served */
 	bool		told_used_up;	/* by the last answer */
+	bool		met_lock;		/* some cursor was busy */
+	uint64		issued_then;	/* by all cursors, when one was busy first */
 	int64		vain_pause_us;
 	IdgenFailure failure;		/* strongest cause so far */
 } IdgenCall;
@@ -332,6 +334,7 @@ call_begin(IdgenCall *call, IdgenNamespace *ns, int64 until_us)
 	call->vain_count = 0;
 	call->served_count = 0;
 	call->told_used_up = false;
+	call->met_lock = false;
 	call->vain_pause_us = VAIN_PAUSE_MIN_US;
 	idgen_failure_set(&call->failure, IDGEN_FAILURE_NONE, NULL, NULL);
 }
@@ -453,6 +456,34 @@ judge_dry(const IdgenCall *call, char *words, const char **detail, const char **
 	return IDGEN_FAILURE_GRANT;
 }
 
+/* What all cursors of a namespace have issued; without their locks. */
+static uint64
+issued_by_all(const IdgenNamespace *ns)
+{
+	uint64		count = 0;
+
+	for (int i = 0; i < ns->ref_count; i++)
+		count += *(volatile uint64 *) &ns->refs[i].slot->issued_count;
+	return count;
+}
+
+/* Every cursor is busy: because of a crowd, or is somebody stopped inside? */
+static IdgenFailureKind
+judge_lock(const IdgenCall *call, const char **detail, const char **hint)
+{
+	if (call->met_lock && issued_by_all(call->ns) != call->issued_then)
+	{
+		*detail = "Every cursor was busy whenever this call tried it, while others issued from them.";
+		*hint = "Retry; if it goes on, the server has more sessions than processors to run them.";
+	}
+	else
+	{
+		*detail = "Every cursor is locked by some process, which seems to be stopped.";
+		*hint = "Look for a stopped PostgreSQL process (state \"T\" in ps), and let it continue.";
+	}
+	return IDGEN_FAILURE_UNAVAILABLE;
+}
+
 /* The failure that a pass alone amounts to, strongest first. */
 static void
 judge_pass(IdgenCall *call, const IdgenPass *pass)
@@ -467,11 +498,7 @@ judge_pass(IdgenCall *call, const IdgenPass *pass)
 	if (judge_clock(call, pass, &failure))
 		kind = failure.kind;
 	else if (pass->locked && !pass->spent)
-	{
-		kind = IDGEN_FAILURE_UNAVAILABLE;
-		detail = "Every cursor is locked by some process, which seems to be stopped.";
-		hint = "Look for a stopped PostgreSQL process (state \"T\" in ps), and let it continue.";
-	}
+		kind = judge_lock(call, &detail, &hint);
 	else if (pass->retry_at == PG_INT64_MAX && call->failure.kind == IDGEN_FAILURE_NONE)
 		kind = judge_dry(call, words, &detail, &hint);
 	else if (pass->not_yet)
@@ -543,6 +570,9 @@ wait_for_lock(IdgenCall *call, const IdgenPass *pass)
 {
 	int64		now_us = idgen_clock_monotonic_us();
 
+	if (!call->met_lock)
+		call->issued_then = issued_by_all(call->ns);
+	call->met_lock = true;
 	if (now_us >= call->locked_until_us)
 		call_failed(call, pass);
 	if (call->ns->contentions >= CONTENTIONS_WORTH_A_CURSOR)

@@ -402,9 +402,17 @@ fi
 if rule crowd-told 020_readers 'a crowd is called a crowd'; then
 	take src/shmem.c 'now_us - moved_at_us < within_us / 2' 'false'
 fi
+if rule cursor-crowd-told 020_readers 'a crowd in it is called a crowd'; then
+	take src/generator.c 'call->met_lock && issued_by_all(call->ns) != call->issued_then' 'false'
+fi
+if rule lock-wait-shown 020_readers 'shows a wait event'; then
+	take src/shmem.c '	pgstat_report_wait_start(lock_wait_event);' ''
+fi
 if rule counting-not-waited-for 020_readers 'not counted so far issues'; then
 	take src/stats.c 'if (idgen_lock_within(&idgen_shared->stats_lock, LW_EXCLUSIVE, GIVE_WITHIN_US))' \
-		'if (idgen_lock_within(&idgen_shared->stats_lock, LW_EXCLUSIVE, GIVE_WITHIN_US) || (elog(ERROR, "stopped"), false))'
+		'if (!idgen_lock_within(&idgen_shared->stats_lock, LW_EXCLUSIVE, INT64_C(1000000)))
+		elog(ERROR, "stopped");
+	else'
 fi
 # As long as it took to compare the names of a thousand namespaces with each other.
 if rule readers-without-lock 020_readers 'served beside thirty readers|read all the time'; then
@@ -645,9 +653,11 @@ fi
 if rule clock-accepted-back 125_clock_verdicts 'a new session is served at once'; then
 	take src/step.c '	clock->version++;
 	after = clock->record;
+	idgen_unlock_directory();
 	if (finding.accepted_back)
 		idgen_pool_kill_everywhere();' '	clock->version++;
-	after = clock->record;'
+	after = clock->record;
+	idgen_unlock_directory();'
 fi
 
 # --- S4 with durability "quorum"

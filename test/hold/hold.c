@@ -60,22 +60,33 @@ hold_lock(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/* What those who had the lock leave behind. */
+static void
+count_use(IdgenShared *shared, LWLock *lock)
+{
+	if (lock == &shared->directory_lock)
+		pg_atomic_fetch_add_u64(&shared->directory_releases, 1);
+	else
+		((IdgenSlot *) ((char *) lock - offsetof(IdgenSlot, lock)))->issued_count++;
+}
+
 /*
- * crowd_directory(seconds int4, size int8): has the directory nearly all the time,
- * as a crowd of processes would.
+ * crowd_lock(name text, size int8): has the directory or the cursor nearly all the
+ * time, for a minute or until it is cancelled, as a crowd of processes would.
  */
-PG_FUNCTION_INFO_V1(crowd_directory);
+PG_FUNCTION_INFO_V1(crowd_lock);
 Datum
-crowd_directory(PG_FUNCTION_ARGS)
+crowd_lock(PG_FUNCTION_ARGS)
 {
 	IdgenShared *shared = shared_memory(PG_GETARG_INT64(1));
+	LWLock	   *lock = find_lock(shared, text_to_cstring(PG_GETARG_TEXT_PP(0)));
 
-	for (int i = 0; i < 50 * PG_GETARG_INT32(0); i++)
+	for (int i = 0; i < 3000; i++)
 	{
-		LWLockAcquire(&shared->directory_lock, LW_EXCLUSIVE);
+		LWLockAcquire(lock, LW_EXCLUSIVE);
 		pg_usleep(20000);
-		pg_atomic_fetch_add_u64(&shared->directory_releases, 1);
-		LWLockRelease(&shared->directory_lock);
+		count_use(shared, lock);
+		LWLockRelease(lock);
 		CHECK_FOR_INTERRUPTS();
 	}
 	PG_RETURN_VOID();

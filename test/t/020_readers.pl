@@ -17,16 +17,45 @@ my $detail = sub { return ($_[0]{error} // {})->{D} // 'no error'; };
 
 # --- what is told of a lock that cannot be had
 
-# A restricted namespace has no cursor, so that each call has to ask for one.
+# One that has no cursor, so that each call has to ask for one.
 $other->query("SELECT idgen_create_namespace('asked')");
 $other->query('SET idgen.wait_timeout = 0');
 $hold->stop('directory');
 like($detail->($other->query("SELECT idgen_next('asked')")), qr/seems to be stopped/, 'a process stopped in the directory is named as the cause');
+$other->query("SET idgen.wait_timeout = '60s'");
+my $watcher = Idgen::Session->new($node);
+$other->send("SELECT idgen_next('asked')");
+my $waits = "SELECT count(*) FROM pg_stat_activity WHERE pid = @{[ $other->pid ]} AND wait_event_type = 'Extension'";
+ok($watcher->poll($waits, 1, 30), 'a session that waits for it shows a wait event');
+$other->cancel;
+$other->wait(60);
+$other->query('SET idgen.wait_timeout = 0');
 $hold->go_on;
-my $crowd = $hold->crowd(60);
+my $crowd = $hold->crowd('directory');
 my $told = '';
 wait_until(sub { $told = $detail->($other->query("SELECT idgen_create_namespace('x' || clock_timestamp()), idgen_fence_namespace('asked')")); $told =~ /busy|stopped/ }, 30);
 like($told, qr/^It is busy: others had it \d+ times/, 'and a crowd is called a crowd');
+$crowd->cancel;
+$crowd->wait(60);
+
+# The same of a cursor.
+$node->append_conf('postgresql.conf', 'idgen.max_workers_per_namespace = 1');
+$node->reload;
+ok($other->poll('SHOW idgen.max_workers_per_namespace', 1), 'one cursor');
+$other->query("SET idgen.wait_timeout = '30s'");
+is($other->sqlstate("SELECT idgen_alter_namespace('asked', grant_interval => '10 s')"), '', 'with a long grant');
+is($other->sqlstate("SELECT idgen_next('asked')"), '', 'that issues');
+$hold->stop('cursor');
+$other->send("SELECT idgen_next('asked')");
+ok($watcher->poll($waits, 1, 30), 'a session that waits for a cursor shows a wait event');
+$other->cancel;
+$other->wait(60);
+$other->query('SET idgen.wait_timeout = 0');
+like($detail->($other->query("SELECT idgen_next('asked')")), qr/seems to be stopped/, 'a process stopped in a cursor is named');
+$hold->go_on;
+$crowd = $hold->crowd('cursor');
+wait_until(sub { $told = $detail->($other->query("SET idgen.wait_timeout = '500ms'; SELECT idgen_next('asked')")); $told =~ /busy|stopped/ }, 30);
+like($told, qr/^Every cursor was busy/, 'and a crowd in it is called a crowd');
 $crowd->cancel;
 $crowd->wait(60);
 

@@ -34,20 +34,17 @@ if (part('cursors'))
 			$greedy->value(sprintf $count_cursors, 'greedy'), 60), 'the incarnations of those that were taken are ended')
 	  or diag($greedy->value("SELECT string_agg(namespace || ' ' || state, ', ') FROM idgen_incarnation"));
 
-	# All are used all the time, by more namespaces than there are cursors.
+	# All are used all the time.
 	my $load = $ledger->start($node, dbname => 'greedy', clients => 4, options => '-c idgen.wait_timeout=300ms',
-		mix => [ map { [ 1, "SELECT idgen_next('g$_')", "g$_" ] } 1 .. 12 ]);
+		mix => [ map { [ 1, "SELECT idgen_next('g$_')", "g$_" ] } 3 .. 9 ]);
 	ok($load->wait_for(300), 'all cursors are used all the time');
-	my %states;
-	foreach (1 .. 4)
-	{
-		$other->query("SELECT idgen_create_namespace('n$_')");
-		$states{ $other->sqlstate("SELECT idgen_next('n$_')") }++;
-	}
-	is_deeply(\%states, { '' => 4 }, 'another database gets its share all the same') or diag(explain(\%states));
+	$other->query("SELECT idgen_create_namespace('n' || i) FROM generate_series(1, 4) i");
+	my $modest = $ledger->start($node, clients => 4, options => '-c idgen.wait_timeout=300ms',
+		mix => [ map { [ 1, "SELECT idgen_next('n$_')", "n$_" ] } 1 .. 4 ]);
+	ok($other->poll("SELECT count(*) >= 4 FROM idgen_stat_cursor WHERE database = 'postgres'", 't', 60), 'another database gets its share all the same');
 	cmp_ok($other->value(sprintf $count_cursors, 'greedy'), '>=', 4, 'and the first keeps its own');
-	my $stats = $load->stop;
-	is(join(' ', grep { $_ ne 'IG005' } sort keys %{ $stats->{errors} }), '', 'nobody is told anything but IG005') or diag(explain($stats));
+	my @told = map { sort keys %{ $_->stop->{errors} } } $load, $modest;
+	is(join(' ', grep { $_ ne 'IG005' } @told), '', 'nobody is told anything but IG005') or diag("@told");
 	$ledger->is_unique('the cursors that changed hands');
 
 	# In one database the same holds between those who own namespaces.

@@ -30,7 +30,7 @@ sub new
 	my ($class, $node) = @_;
 	my $file = _build();
 	$node->safe_psql('postgres', "CREATE FUNCTION hold_lock(text, bigint) RETURNS void LANGUAGE C AS '$file', 'hold_lock';
-		CREATE FUNCTION crowd_directory(integer, bigint) RETURNS void LANGUAGE C AS '$file', 'crowd_directory'");
+		CREATE FUNCTION crowd_lock(text, bigint) RETURNS void LANGUAGE C AS '$file', 'crowd_lock'");
 	return bless { node => $node }, $class;
 }
 
@@ -50,12 +50,12 @@ sub stop
 	return $self->{session}->pid;
 }
 
-# A session that has the directory nearly all the time, for at most so many seconds.
+# A session that has the directory or the only cursor nearly all the time, until it is cancelled.
 sub crowd
 {
-	my ($self, $seconds) = @_;
+	my ($self, $lock) = @_;
 	my $session = Idgen::Session->new($self->{node});
-	$session->send("SELECT crowd_directory($seconds, size) FROM pg_shmem_allocations WHERE name = 'idgen'");
+	$session->send("SELECT crowd_lock('$lock', size) FROM pg_shmem_allocations WHERE name = 'idgen'");
 	return $session;
 }
 
