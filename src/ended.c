@@ -40,8 +40,15 @@
 #include "failure.h"
 #include "shmem.h"
 
-/* Beside the file of the clock; PostgreSQL leaves it alone, also after a crash. */
-#define ENDED_FILE			"pg_stat/idgen_ended.stat"
+/*
+ * Beside the file of the clock; PostgreSQL leaves it alone, also after a crash.  Its
+ * name has a number, which rises each time it is written, and the highest counts:
+ * so an old copy of the data directory that is copied over it, into the same files,
+ * does not overwrite it.
+ */
+#define ENDED_DIRECTORY		"pg_stat"
+#define ENDED_FILE			ENDED_DIRECTORY "/idgen_ended.%08x.stat"
+#define ENDED_FILE_TMP		ENDED_DIRECTORY "/idgen_ended.tmp"
 #define ENDED_FILE_MAGIC	0x1d6e0e4d
 #define ENDED_FILE_VERSION	1
 
@@ -73,6 +80,8 @@ typedef struct FileEntry
 	int64		issued_ms;
 	int64		bound_ms;
 	int64		dropped_ms;
+	int64		reached_ms;
+	pg_uuid_t	namespace_uuid;
 } FileEntry;
 
 static inline IdgenEndedState *
@@ -218,6 +227,8 @@ compose(Size *size, uint64 *version)
 		saved->issued_ms = entry->issued_ms;
 		saved->bound_ms = entry->bound_ms;
 		saved->dropped_ms = entry->dropped_ms;
+		saved->reached_ms = entry->reached_ms;
+		saved->namespace_uuid = entry->namespace_uuid;
 		saved++;
 		head->count++;
 	}
@@ -242,24 +253,70 @@ refuse_unsaved(const char *path)
 			 errhint("Make room for it, or mend its permissions, and retry.")));
 }
 
+/* The number of a file of ours in that directory; 0 if it is another file. */
+static uint32
+number_of(const char *name)
+{
+	unsigned int number;
+	char		again[MAXPGPATH];
+
+	if (sscanf(name, "idgen_ended.%8x.stat", &number) != 1)
+		return 0;
+	snprintf(again, sizeof(again), ENDED_FILE, number);
+	return strcmp(again + strlen(ENDED_DIRECTORY "/"), name) == 0 ? number : 0;
+}
+
+/*
+ * The highest number of a file of ours, 0 if there is none; all others but "keep"
+ * are removed, unless that is 0.
+ */
+static uint32
+look_through(uint32 keep)
+{
+	DIR		   *directory = AllocateDir(ENDED_DIRECTORY);
+	struct dirent *file;
+	uint32		highest = 0;
+
+	if (directory == NULL)
+		return 0;
+	while ((file = ReadDirExtended(directory, ENDED_DIRECTORY, LOG)) != NULL)
+	{
+		uint32		number = number_of(file->d_name);
+		char		path[MAXPGPATH];
+
+		highest = Max(highest, number);
+		if (number == 0 || keep == 0 || number == keep)
+			continue;
+		snprintf(path, sizeof(path), ENDED_FILE, number);
+		(void) unlink(path);
+	}
+	FreeDir(directory);
+	return highest;
+}
+
+/* A crash between renaming and removing leaves two, of which the newer counts. */
 static void
 write_durably(const char *contents, Size size)
 {
-	int			file = OpenTransientFile(ENDED_FILE ".tmp", O_CREAT | O_TRUNC | O_WRONLY | PG_BINARY);
+	int			file = OpenTransientFile(ENDED_FILE_TMP, O_CREAT | O_TRUNC | O_WRONLY | PG_BINARY);
+	char		path[MAXPGPATH];
 
 	if (file < 0)
-		refuse_unsaved(ENDED_FILE ".tmp");
+		refuse_unsaved(ENDED_FILE_TMP);
 	errno = 0;
 	if (write(file, contents, size) != (ssize_t) size)
 	{
 		/* no errno: no space */
 		if (errno == 0)
 			errno = ENOSPC;
-		refuse_unsaved(ENDED_FILE ".tmp");
+		refuse_unsaved(ENDED_FILE_TMP);
 	}
 	if (pg_fsync(file) != 0 || CloseTransientFile(file) != 0)
-		refuse_unsaved(ENDED_FILE ".tmp");
-	(void) durable_rename(ENDED_FILE ".tmp", ENDED_FILE, ERROR);
+		refuse_unsaved(ENDED_FILE_TMP);
+	snprintf(path, sizeof(path), ENDED_FILE, state()->file_number + 1);
+	(void) durable_rename(ENDED_FILE_TMP, path, ERROR);
+	state()->file_number++;
+	(void) look_through(state()->file_number);
 }
 
 /*
@@ -281,7 +338,7 @@ idgen_ended_save(void)
 	if (!idgen_lock_within(&state()->file_lock, LW_EXCLUSIVE, FILE_WITHIN_US))
 		ereport(ERROR,
 				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
-				 errmsg("could not write file \"%s\"", ENDED_FILE),
+				 errmsg("could not write file \"%s\"", ENDED_FILE_TMP),
 				 errdetail("Another process has been writing it for a second."),
 				 errhint("Retry; if it goes on, look for a stopped PostgreSQL process (state \"T\" in ps), and let it continue.")));
 	if (state()->saved_version < wanted)
@@ -300,12 +357,16 @@ idgen_ended_save(void)
 static char *
 read_whole(FileHead *head)
 {
-	FILE	   *file = AllocateFile(ENDED_FILE, PG_BINARY_R);
+	char		path[MAXPGPATH];
+	FILE	   *file;
 	char	   *contents = NULL;
 	Size		size = 0;
 	pg_crc32c	crc = 0;
 	pg_crc32c	saved_crc = 1;
 
+	state()->file_number = look_through(0);
+	snprintf(path, sizeof(path), ENDED_FILE, state()->file_number);
+	file = AllocateFile(path, PG_BINARY_R);
 	if (file == NULL)
 		return NULL;
 	if (fread(head, sizeof(*head), 1, file) == 1 &&
@@ -326,7 +387,7 @@ read_whole(FileHead *head)
 	if (contents != NULL && EQ_CRC32C(crc, saved_crc))
 		return contents;
 	ereport(LOG,
-			(errmsg("file \"%s\" is damaged and is not used", ENDED_FILE),
+			(errmsg("file \"%s\" is damaged and is not used", path),
 			 errdetail("New namespaces may begin before the end of what was issued under their names from databases or extensions that were dropped before this start.")));
 	if (contents != NULL)
 		pfree(contents);
@@ -355,6 +416,8 @@ idgen_ended_load(void)
 		entry->issued_ms = saved.issued_ms;
 		entry->bound_ms = saved.bound_ms;
 		entry->dropped_ms = saved.dropped_ms;
+		entry->reached_ms = saved.reached_ms;
+		entry->namespace_uuid = saved.namespace_uuid;
 	}
 	pfree(contents);
 }
@@ -396,9 +459,11 @@ idgen_ended_inherit(Oid database, const char *namespace_name, int64 granted_ms)
  * A grant will let IDs be issued, up to end_ms, of which only the bound will
  * know: outside, or ahead of the clock.  True if the file is to be saved before it
  * is given to anybody.  Up to *bound_ms nothing needs to be promised again.
+ * Marks that are in the tables, committed, have come to reached_ms.
  */
 bool
-idgen_ended_promise(Oid database, const char *namespace_name, int64 end_ms,
+idgen_ended_promise(Oid database, const char *namespace_name,
+					const pg_uuid_t *namespace_uuid, int64 reached_ms, int64 end_ms,
 					int64 ahead_ms, bool external, int64 *bound_ms)
 {
 	char	   *database_name = get_database_name(database);
@@ -410,10 +475,34 @@ idgen_ended_promise(Oid database, const char *namespace_name, int64 end_ms,
 	entry->external |= external;
 	if (end_ms > entry->bound_ms)
 		raise_bound(entry, database_name, end_ms + ahead_ms);
+	entry->namespace_uuid = *namespace_uuid;
+	entry->reached_ms = reached_ms;
 	*bound_ms = entry->bound_ms;
 	unsaved = entry->version > state()->saved_version;
 	unlock_entries();
 	return unsaved;
+}
+
+/*
+ * Have the marks of a namespace, that have come to reached_ms in the tables, come
+ * further before?  Then the tables went back under the file: a copy of the data
+ * directory was copied over it.  Nothing was promised past *bound_ms.
+ */
+bool
+idgen_ended_overtook(Oid database, const char *namespace_name,
+					 const pg_uuid_t *namespace_uuid, int64 reached_ms,
+					 int64 *bound_ms)
+{
+	IdgenEnded *entry;
+	bool		overtook;
+
+	lock_entries(LW_SHARED);
+	entry = find_entry(database, namespace_name);
+	overtook = entry != NULL && entry->reached_ms > reached_ms &&
+		memcmp(&entry->namespace_uuid, namespace_uuid, sizeof(pg_uuid_t)) == 0;
+	*bound_ms = overtook ? entry->bound_ms : 0;
+	unlock_entries();
+	return overtook;
 }
 
 /* --------------------------------------------------------------------
@@ -592,6 +681,20 @@ idgen_ended_aborted(Oid database)
  * -------------------------------------------------------------------- */
 
 /*
+ * Until when a namespace that was dropped issued: with "all" by anybody, else by
+ * its cursors; the later of them that lies within the limit, 0 if none does.
+ */
+static int64
+within(const IdgenEnded *entry, int64 limit_ms, bool all)
+{
+	int64		issued_ms = Min(entry->issued_ms, entry->dropped_ms);
+
+	if (all && entry->dropped_ms <= limit_ms)
+		return entry->dropped_ms;
+	return issued_ms <= limit_ms ? issued_ms : 0;
+}
+
+/*
  * The Unix ms until which a namespace of this name was issued from before it was
  * dropped; 0 if never.  What went with its database counts for a database of the
  * same name, and what its cursors issued for every database: unless it is of later
@@ -608,7 +711,6 @@ idgen_ended_dropped_until(Oid database, const char *database_name,
 	for (int i = 0; i < IDGEN_ENDED_MAX; i++)
 	{
 		const IdgenEnded *entry = &state()->entries[i];
-		int64		gone_ms;
 
 		if (strcmp(entry->namespace_name, namespace_name) != 0)
 			continue;
@@ -618,10 +720,9 @@ idgen_ended_dropped_until(Oid database, const char *database_name,
 				until_ms = Max(until_ms, entry->dropped_ms);
 			continue;
 		}
-		gone_ms = strcmp(entry->database_name, database_name) == 0 ?
-			entry->dropped_ms : Min(entry->issued_ms, entry->dropped_ms);
-		if (gone_ms <= limit_ms)
-			until_ms = Max(until_ms, gone_ms);
+		until_ms = Max(until_ms,
+					   within(entry, limit_ms,
+							  strcmp(entry->database_name, database_name) == 0));
 	}
 	unlock_entries();
 	return until_ms;
@@ -641,8 +742,8 @@ idgen_ended_dropped_anywhere(int64 limit_ms)
 	{
 		const IdgenEnded *entry = &state()->entries[i];
 
-		if (is_used(entry) && entry->dropped_ms <= limit_ms)
-			until_ms = Max(until_ms, entry->dropped_ms);
+		if (is_used(entry) && entry->dropped_ms > 0)
+			until_ms = Max(until_ms, within(entry, limit_ms, true));
 	}
 	unlock_entries();
 	return until_ms;

@@ -9,6 +9,7 @@
 
 #include "port/atomics.h"
 #include "storage/lwlock.h"
+#include "utils/uuid.h"
 
 /*
  * What is remembered of one namespace, by name.  All times in Unix ms, past the
@@ -29,6 +30,8 @@ typedef struct IdgenEnded
 	int64		bound_ms;		/* of all that was or will be issued, as far as that
 								 * is not known otherwise; in the file */
 	int64		dropped_ms;		/* of all that was issued when it was dropped last */
+	pg_uuid_t	namespace_uuid; /* of the namespace that was promised from last */
+	int64		reached_ms;		/* how far its marks had come then, in the tables */
 	int64		undo_ms;		/* "dropped_ms" before the drop that is going on */
 	uint64		version;		/* of the state in which the bound was last raised */
 } IdgenEnded;
@@ -44,6 +47,7 @@ typedef struct IdgenEndedState
 								 * known any more, only what was granted */
 	uint64		version;		/* moves with all that belongs in the file */
 	uint64		saved_version;	/* what the file has */
+	uint32		file_number;	/* of the file; its lock */
 	IdgenEnded	entries[IDGEN_ENDED_MAX];
 } IdgenEndedState;
 
@@ -62,8 +66,12 @@ extern void idgen_ended_load(void);
 extern void idgen_ended_inherit(Oid database, const char *namespace_name,
 								int64 granted_ms);
 extern bool idgen_ended_promise(Oid database, const char *namespace_name,
+								const pg_uuid_t *namespace_uuid, int64 reached_ms,
 								int64 end_ms, int64 ahead_ms, bool external,
 								int64 *bound_ms);
+extern bool idgen_ended_overtook(Oid database, const char *namespace_name,
+								 const pg_uuid_t *namespace_uuid,
+								 int64 reached_ms, int64 *bound_ms);
 extern void idgen_ended_save(void);
 
 /* --- the end of a cursor; these cannot fail */

@@ -16,6 +16,7 @@
 #include "miscadmin.h"
 
 #include "clock.h"
+#include "ended.h"
 #include "grant_rows.h"
 #include "identity.h"
 #include "namespace_rows.h"
@@ -250,6 +251,33 @@ change_timeline(const IdgenNamespace *ns, const IdgenPromotionFacts *facts,
 }
 
 /*
+ * The files are the recorded ones, but older than what was granted from them: an
+ * old copy of the data directory was copied into them.  The server's own file of
+ * bounds was not, since the copy has another under another name.  No twin can
+ * live, so that nobody is asked: the namespace is fenced, past that bound.  False
+ * if it is not so.
+ */
+static bool
+fence_overtaken(const IdgenNamespace *ns)
+{
+	const IdgenLayout *layout = &ns->row.layout;
+	int64		reached_ms;
+	int64		bound_ms;
+
+	if (!idgen_layout_unix_ms(layout, idgen_namespace_rows_highest_mark(ns->name), &reached_ms) ||
+		!idgen_ended_overtook(MyDatabaseId, ns->name, &ns->authority.uuid, reached_ms,
+							  &bound_ms))
+		return false;
+	ereport(LOG,
+			(errmsg("the tables of idgen namespace \"%s\" are older than what was granted from them; it is fenced",
+					ns->name),
+			 errdetail("This looks like a backup that was copied over the data directory.")));
+	idgen_fence_raise(ns, idgen_layout_tick_at(layout, bound_ms) + 1);
+	idgen_fence_take_over(ns);
+	return true;
+}
+
+/*
  * Compare this server and database with what is recorded, before the first
  * grant of the worker's life (S9, DESIGN 8).
  */
@@ -280,6 +308,8 @@ idgen_fence_verify(const IdgenNamespace *ns, IdgenFailure *failure)
 			verdict = idgen_identity_compare(&recorded, &here);
 		}
 	}
+	if (verdict == IDGEN_IDENTITY_SAME && fence_overtaken(ns))
+		return IDGEN_CUSTODY_CHANGED;
 	switch (idgen_takeover_judge(verdict,
 								 idgen_on_copied_authority == IDGEN_ON_COPIED_FENCE))
 	{

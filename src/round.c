@@ -240,7 +240,7 @@ tick_from(const IdgenLayout *layout, int64 unix_ms)
 /*
  * The tick at which a namespace not granted from yet begins: after what was issued
  * from anything that was dropped.  From one of the same name, however long that
- * takes; from another one, if it takes no longer than max_clock_error, as it does
+ * takes, a bound a horizon past the longest grant included; from another one, if it takes no longer than max_clock_error, as it does
  * unless that ran far ahead of the clock or this one has long ticks.
  */
 static int64
@@ -250,7 +250,7 @@ begins_at(const IdgenRound *round, const IdgenLayout *layout, const char *name)
 	char	   *database_name = get_database_name(MyDatabaseId);
 	int64		same_ms = idgen_ended_dropped_until(MyDatabaseId,
 													database_name ? database_name : "",
-													name, near_ms + IDGEN_HORIZON_MS_MAX);
+													name, near_ms + 2 * IDGEN_HORIZON_MS_MAX);
 	int64		any = tick_from(layout, idgen_ended_dropped_anywhere(near_ms));
 
 	if (any > idgen_layout_tick_at(layout, near_ms))
@@ -1317,7 +1317,8 @@ promise(IdgenRound *round)
 			(end_ms <= marks->promised_ms &&
 			 (marks->promised_external || !row->external)))
 			continue;
-		unsaved |= idgen_ended_promise(MyDatabaseId, ns->name, end_ms,
+		unsaved |= idgen_ended_promise(MyDatabaseId, ns->name, &ns->authority.uuid,
+									   unix_ms(&ns->row.layout, idgen_marks_highest(marks)), end_ms,
 									   ns->row.layout.horizon_ms, row->external,
 									   &marks->bound_ms);
 	}

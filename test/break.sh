@@ -257,6 +257,9 @@ if rule drops-saved 110_drops 'so is a grant outside'; then
 
 	for (int i = 0; i < round->item_count; i++)'
 fi
+if rule drops-overtaken 110_drops 'does not know of is not issued again'; then
+	take src/fence.c 'verdict == IDGEN_IDENTITY_SAME && fence_overtaken(ns)' 'false && fence_overtaken(ns)'
+fi
 if rule drops-exact 110_drops 'issued at once, time 2'; then
 	take src/ended.c 'bool		known = entry->whole &&' 'bool		known = false && entry->whole &&'
 fi
@@ -367,7 +370,8 @@ if rule above-judged 124_clock_steps 'none of the future'; then
 	take src/operation.c 'clock.latest_ms + ABOVE_MAX_MS' 'clock.wall_ms + ABOVE_MAX_MS'
 fi
 if rule dropped-limit 124_clock_steps 'issues IDs of now'; then
-	take src/ended.c 'if (gone_ms <= limit_ms)' 'if (true)'
+	take src/ended.c 'if (all && entry->dropped_ms <= limit_ms)' 'if (all)'
+	take src/ended.c 'return issued_ms <= limit_ms ? issued_ms : 0;' 'return issued_ms;'
 fi
 if rule marks-freed 121_retention 'under one uuid at most'; then
 	take src/retention.c 'idgen_marks_free_gone(is_gone);' ''

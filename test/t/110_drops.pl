@@ -14,7 +14,10 @@ use Idgen::Session;
 
 my $node = idgen_node('drops', extension => 0, conf => "idgen.wait_timeout = '60s'\nidgen.max_clock_error = '100ms'\nrestart_after_crash = on");
 my $ledger = Idgen::Ledger->new;
-my $file = $node->data_dir . '/pg_stat/idgen_ended.stat';
+my $directory = $node->data_dir . '/pg_stat';
+# Its name is another each time it is written.
+sub file { my @files = sort glob "$directory/idgen_ended.*.stat"; return $files[-1]; }
+END { chmod 0700, $directory if defined $directory; }
 
 my $ahead = q{SELECT idgen_create_namespace('n', worker_bits => 1, sequence_bits => 2, horizon => '6 s', grant_interval => '2 s', run_ahead => '5 s', promotion => 'fence')};
 my $outside = q{SELECT idgen_create_namespace('n', worker_bits => 1, sequence_bits => 2, horizon => '3 s', grant_interval => '3 s', promotion => 'fence')};
@@ -121,6 +124,20 @@ foreach my $what ('nothing', sort keys %passes)
 	$session->close;
 }
 
+# Whatever the horizon.
+{
+	my $hour = q{SELECT idgen_create_namespace('n', horizon => '1 h', grant_interval => '55 min')};
+	create_database($node, 'hour', $hour);
+	my $session = session('hour');
+	Generator::activate($session, 'n');
+	$session->close;
+	is($node->psql('postgres', 'DROP DATABASE hour'), 0, 'a database with a long horizon is dropped');
+	create_database($node, 'hour', $hour);
+	$session = session('hour', 'idgen.wait_timeout=100ms');
+	is($session->sqlstate(q{SELECT idgen_next('n')}), 'IG001', 'one of that name waits for all of the grant');
+	$session->close;
+}
+
 # --- Who drops and creates in a loop does not wait for grants nobody used.
 
 my $patient = q{SELECT idgen_create_namespace('n', horizon => '50 min', grant_interval => '40 min')};
@@ -148,7 +165,6 @@ is($session->sqlstate(q{SELECT idgen_next('n')}), '', 'it issues');
 
 # --- What cannot be written down is refused before the commit.
 
-my $directory = $node->data_dir . '/pg_stat';
 chmod 0500, $directory or die $!;
 my $result = $session->query('DROP EXTENSION idgen');
 like(join(' ', map { $_ // '' } @{ $result->{error} // {} }{ 'C', 'M' }), qr/^42501 could not write file "pg_stat\/idgen_ended/, 'a drop that cannot be written down is refused');
@@ -164,25 +180,58 @@ ok($held, 'then it is granted');
 
 # --- It is written at most once a horizon.
 
-my $written = (stat $file)[1];
+my $written = file();
 $held = Generator::next_grant($session, $held, length => q{'20 ms'}) foreach (1 .. 20);
-is((stat $file)[1], $written, 'grants up to the bound do not write the file');
+is(file(), $written, 'grants up to the bound do not write the file');
+$session->close;
+
+# --- A cold copy of the data directory is copied over it, into the same files: what it lacks stays, and
+# with it the newer file of bounds.
+
+create_database($node, 'overwritten', q{SELECT idgen_create_namespace('n', worker_bits => 1, sequence_bits => 2, horizon => '6 s', grant_interval => '2 s', promotion => 'fence')});
+$session = session('overwritten');
+Generator::activate($session, 'n');
+$session->close;
+$node->stop;
+my $backup = PostgreSQL::Test::Utils::tempdir() . '/backup';
+is(system('cp', '-a', $node->data_dir, $backup), 0, 'a cold backup');
+$node->start;
+$session = session('overwritten');
+# Grants go on until the bound has been raised, and so the file written; the last one outlasts the copy.
+$held = Generator::activate($session, 'n');
+$written = file();
+ok( wait_until(
+		sub {
+			my $result = Generator::acquire($session, $held, length => q{'500 ms'});
+			$held = { %$held, %{ Generator::granted($result) } } unless $result->{error};
+			return file() ne $written && $held->{start_ms} > $session->value(q{SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - (idgen_format('n')->>'epoch_ms')::bigint + 4000});
+		}),
+	'grants go on outside, past the bound of the backup');
+my $worker = $held->{worker};
+$session->close;
+$node->stop;
+is(system('cp', '-a', "$backup/.", $node->data_dir . '/'), 0, 'which is copied over');
+$node->start;
+$session = session('overwritten');
+my ($overwritten) = $session->column(q{SELECT * FROM idgen_next_batch(4, 'n')});
+cmp_ok($overwritten // 0, '>', (Generator::ids_of($held, 1, 2))[-1], 'what the copy does not know of is not issued again');
+is($session->value(q{SELECT count(*) FROM idgen_incarnation WHERE state = 'active' AND kind = 'external'}), 0, 'and its incarnations have ended');
 $session->close;
 
 # --- A file of no use
 
 $node->stop;
-PostgreSQL::Test::Utils::append_to_file($file, 'x');
+PostgreSQL::Test::Utils::append_to_file(file(), 'x');
 $node->start;
 is($node->safe_psql('loop', q{SELECT idgen_next('n') > 0}), 't', 'a longer file is read as far as it goes');
 $node->stop;
-open(my $handle, '+<', $file) or die $!;
+open(my $handle, '+<', file()) or die $!;
 seek($handle, 40, 0);
 print $handle 'damaged';
 close $handle;
 my $position = -s $node->logfile;
 $node->start;
-like(log_since($node, $position), qr/file "pg_stat\/idgen_ended.stat" is damaged/, 'a damaged one is not, which is logged');
+like(log_since($node, $position), qr/file "pg_stat\/idgen_ended.[0-9a-f]+.stat" is damaged/, 'a damaged one is not, which is logged');
 is($node->safe_psql('loop', q{SELECT idgen_next('n') > 0}), 't', 'and stops nobody');
 
 $ledger->is_unique('drops');
