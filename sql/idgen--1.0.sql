@@ -338,7 +338,7 @@ RETURNS @extschema@.idgen_acquired
 AS 'MODULE_PATHNAME', 'idgen_acquire_grant'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_acquire_grant(text, bigint, uuid, text, bigint, interval) IS
-'idgen: the next grant of an incarnation';
+'idgen: the next grant of an incarnation; a request id that was answered gets the same grant again, or 22023 with another length';
 
 CREATE FUNCTION @extschema@.idgen_deactivate(incarnation bigint, token text)
 RETURNS void

@@ -13,7 +13,7 @@ use Idgen::Session;
 
 # N = 2 s + 1 s.
 my ($horizon, $error) = (2000, 1000);
-my $node = idgen_node('facts', streaming => 1, conf => "idgen.max_clock_error = '${error}ms'\nidgen.wait_timeout = '10s'");
+my $node = idgen_node('facts', streaming => 1, conf => "idgen.max_clock_error = '${error}ms'\nidgen.wait_timeout = '10s'\nidgen.idle_timeout = '1s'");
 my $session = Idgen::Session->new($node);
 my $clock = q{((extract(epoch FROM clock_timestamp()) - 1735689600) * 1000)::bigint};
 $session->value("SELECT idgen_create_namespace('$_', promotion => 'fence', horizon => '$horizon ms'), idgen_next('default')") foreach qw(plain clock mark above promoted);
@@ -47,10 +47,11 @@ cmp_ok(fence('above', $above), '>', $above >> 22, 'past an ID that somebody has 
 
 SKIP:
 {
-	skip 'libfaketime is not installed', 2 unless Idgen::Clock::available();
+	skip 'libfaketime is not installed', 3 unless Idgen::Clock::available();
 	my $behind = Idgen::Clock->new;
 	$behind->set('-1h');
 	my $standby = standby_of($node, 'behind', clock => $behind);
+	ok($session->poll(qq{SELECT $clock > max(high_water) + 3000 FROM idgen_worker WHERE namespace = 'promoted'}, 't'), 'what was granted is long over');
 	$session->value('CREATE TABLE committed (n int)');
 	my $committed = $session->value("SELECT $clock");
 	$node->wait_for_catchup($standby, 'replay');

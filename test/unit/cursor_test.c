@@ -575,6 +575,45 @@ test_install_keeps_passed(void)
 	EXPECT_ISSUE(&cursor, &worked, at(5), 5, 0, 1);
 }
 
+/* What is left while the clock stands still. */
+static void
+test_room(void)
+{
+	IdgenCursor cursor = cursor_with(1, 160, 200);
+	IdgenCursorDemand demand = {.now = 160, .count = 1};
+
+	CHECK_EQ(idgen_cursor_room(&cursor, &worked, &demand), 16);
+	EXPECT_ISSUE(&cursor, &worked, at(160), 160, 0, 1);
+	CHECK_EQ(idgen_cursor_room(&cursor, &worked, &demand), 15);
+	demand.run_ahead = 2;
+	CHECK_EQ(idgen_cursor_room(&cursor, &worked, &demand), 47);
+	demand.min_tick = 162;
+	CHECK_EQ(idgen_cursor_room(&cursor, &worked, &demand), 16);
+	demand.min_tick = 163;
+	CHECK_EQ(idgen_cursor_room(&cursor, &worked, &demand), 0);
+	demand.min_tick = 0;
+
+	/* up to the end of the grant, and on in the next one */
+	demand.now = 199;
+	CHECK_EQ(idgen_cursor_room(&cursor, &worked, &demand), 16);
+	CHECK_EQ(install(&cursor, 201, 240, 199), IDGEN_INSTALL_ADDED);
+	CHECK_EQ(idgen_cursor_room(&cursor, &worked, &demand), 32);
+	demand.now = 240;
+	CHECK_EQ(idgen_cursor_room(&cursor, &worked, &demand), 0);
+
+	/* the clock behind the last ID, by more and by less than it may run ahead */
+	demand.now = 157;
+	CHECK_EQ(idgen_cursor_room(&cursor, &worked, &demand), 0);
+	demand.now = 158;
+	CHECK_EQ(idgen_cursor_room(&cursor, &worked, &demand), 15);
+
+	/* (0,0,0) is not there */
+	cursor = cursor_with(0, 0, 10);
+	demand.now = 0;
+	demand.run_ahead = 0;
+	CHECK_EQ(idgen_cursor_room(&cursor, &worked, &demand), 15);
+}
+
 static const UnitTest tests[] = {
 	{"a cursor is born empty", test_born_empty},
 	{"the worked IDs 20497, 20498, 20624", test_worked_ids},
@@ -607,6 +646,7 @@ static const UnitTest tests[] = {
 	{"install: full, and room made by the clock", test_install_full},
 	{"install: passed grants stay while there is room",
 	test_install_keeps_passed},
+	{"how many IDs are left while the clock stands still", test_room},
 };
 
 int

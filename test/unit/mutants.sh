@@ -232,6 +232,18 @@ mutant 'passed grants are dropped though there is room' cursor.c \
 	's/if (cursor->grant_count == IDGEN_CURSOR_GRANTS_MAX &&/if (cursor->grant_count > 0 \&\&/'
 mutant 'the granted end is that of the first grant' cursor.c \
 	's/cursor->grants\[cursor->grant_count - 1\]\.end : 0/cursor->grants[0].end : 0/'
+mutant 'the room of a cursor has a tick too many' cursor.c \
+	's/demand->run_ahead + 1;/demand->run_ahead + 2;/'
+mutant 'the room of a cursor begins before the clock' cursor.c \
+	's/start < demand->now ? demand->now : start/start/'
+mutant 'the room of a cursor begins before its last ID' cursor.c \
+	's/start < cursor->last_tick ? cursor->last_tick : start/start/'
+mutant 'the room of a cursor begins before the tick that is asked for' cursor.c \
+	's/start < demand->min_tick ? demand->min_tick : start/start/'
+mutant 'the room of a cursor does not end with its grant' cursor.c \
+	's/end = end > limit ? limit : end;/end = limit;/'
+mutant 'what was used is room' cursor.c \
+	's/idgen_cursor_first_free(cursor, start);/0;/'
 mutant 'a session spills downward within a tick' cursor.c \
 	's/last_tick : last_tick + 1/last_tick : last_tick/'
 mutant 'a session spills to the same worker within a tick' cursor.c \
