@@ -211,44 +211,44 @@ fi
 
 # --- S3: what was promised outside
 
-if rule promise-kept 109_promises 'may have been used|nor does giving it back'; then
+if rule promise-kept 113_promises 'may have been used|nor does giving it back'; then
 	take src/statement.c '"UPDATE ONLY {incarnation} SET state = '"'deactivated'"',' \
 		'"WITH f AS (UPDATE ONLY {floor} SET external_end = 0) UPDATE ONLY {incarnation} SET state = '"'deactivated'"','
 fi
-if rule promise-of-each-grant 109_promises 'and so does the next grant'; then
+if rule promise-of-each-grant 113_promises 'and so does the next grant'; then
 	take src/grant_rows.c 'row->external_added = row->external ?' 'row->external_added = row->external && row->fresh ?'
 fi
-if rule promise-latest 109_promises 'older than the grant'; then
+if rule promise-latest 113_promises 'older than the grant'; then
 	take src/tables.c 'RegisterSnapshot(GetLatestSnapshot())' 'RegisterSnapshot(GetTransactionSnapshot())'
 fi
-if rule promise-summed 109_promises 'decrease from outside'; then
+if rule promise-summed 113_promises 'decrease from outside'; then
 	take src/statement.c 'w.sum + f.floor + f.external_end"' 'w.sum + f.floor + 0 * f.external_end"'
 	take src/grant_rows.c 'return row->external_added + (row' 'return (row'
 	take src/statement.c '(SELECT floor::numeric + external_end FROM' '(SELECT floor::numeric FROM'
 fi
-if rule promise-fenced 109_promises 'that no mark reaches'; then
+if rule promise-fenced 113_promises 'that no mark reaches'; then
 	take src/statement.c 'SELECT greatest(floor, external_end) FROM' 'SELECT floor FROM'
 fi
-if rule promise-restored 109_promises 'promises more raises it'; then
+if rule promise-restored 113_promises 'promises more raises it'; then
 	take src/namespace_rows.c 'higher = floor > ours.floor || external_end > ours.external_end' 'higher = floor > ours.floor'
 fi
 
 # --- S3: what is remembered of what was dropped
 
-if rule drops-read 110_drops 'begins after what was issued'; then
+if rule drops-read 115_drops 'begins after what was issued'; then
 	take src/shmem.c '		idgen_ended_load();' '		;'
 fi
-if rule drops-before-commit 110_drops 'cannot be written down is refused'; then
+if rule drops-before-commit 115_drops 'cannot be written down is refused'; then
 	take src/hooks.c '			write_down_pending();' ''
 	take src/hooks.c 'write_down_pending(void)' 'pg_attribute_unused() write_down_pending(void)'
 fi
-if rule drops-outside 110_drops 'after what was granted outside'; then
+if rule drops-outside 115_drops 'after what was granted outside'; then
 	take src/round.c 'if ((!row->external && ns->run_ahead == 0) ||' 'if (row->external || ns->run_ahead == 0 ||'
 fi
-if rule drops-ahead 110_drops 'begins after what ran ahead'; then
+if rule drops-ahead 115_drops 'begins after what ran ahead'; then
 	take src/round.c 'if ((!row->external && ns->run_ahead == 0) ||' 'if (!row->external ||'
 fi
-if rule drops-saved 110_drops 'so is a grant outside'; then
+if rule drops-saved 115_drops 'so is a grant outside'; then
 	take src/round.c '	if (unsaved)
 		idgen_ended_save();' ''
 	take src/round.c '	bool		unsaved = false;
@@ -257,10 +257,10 @@ if rule drops-saved 110_drops 'so is a grant outside'; then
 
 	for (int i = 0; i < round->item_count; i++)'
 fi
-if rule drops-overtaken 110_drops 'does not know of is not issued again'; then
+if rule drops-overtaken 115_drops 'does not know of is not issued again'; then
 	take src/fence.c 'verdict == IDGEN_IDENTITY_SAME && fence_overtaken(ns)' 'false && fence_overtaken(ns)'
 fi
-if rule drops-exact 110_drops 'issued at once, time 2'; then
+if rule drops-exact 115_drops 'issued at once, time 2'; then
 	take src/ended.c 'bool		known = entry->whole &&' 'bool		known = false && entry->whole &&'
 fi
 
@@ -307,10 +307,10 @@ if rule sequence-of-a-tick boundaries:ticks 'without a gap or a repetition'; the
 	take src/core/cursor.h 'return cursor->next_sequence;' 'return 0;'
 fi
 # S7
-if rule zero-tuple 021_first_and_last 'the first ID of all is 1'; then
+if rule zero-tuple 024_first_and_last 'the first ID of all is 1'; then
 	take src/core/cursor.h 'return tick == 0 && cursor->worker == 0 ? 1 : 0;' 'return 0;'
 fi
-if rule field-end 021_first_and_last 'no grant ends past the field'; then
+if rule field-end 024_first_and_last 'no grant ends past the field'; then
 	take src/core/grant.c '	limit = min_tick(limit, tick_count);
 ' ''
 fi
@@ -323,10 +323,10 @@ fi
 if rule how-long restarts 'told for how long'; then
 	take src/failure.c 'if (failure->until_ms != 0 && left_ms > 0)' 'if (false)'
 fi
-if rule told-without-waiting 020_no_wait 'an unadopted copy'; then
+if rule told-without-waiting 023_no_wait 'an unadopted copy'; then
 	take src/generator.c 'else if (idgen_stats_standing(call->ns->stats, &standing))' 'else if (false)'
 fi
-if rule batch-checked-first 020_no_wait 'uses nothing up'; then
+if rule batch-checked-first 023_no_wait 'uses nothing up'; then
 	take src/generator.c '	check_batch(&call, count);
 ' ''
 fi
@@ -479,41 +479,41 @@ fi
 if rule split-half 130_promotion 'the other half'; then
 	take src/fence.c 'row.split_remainder = idgen_split_class(here.timeline, ns->row.split_parts);' 'row.split_remainder = ns->authority.split_remainder;'
 fi
-if rule history-complete 132_timelines 'history: a fence'; then
+if rule history-complete 133_timelines 'history: a fence'; then
 	take src/core/grant.c 'is_known = facts->history_complete && !facts->has_target &&' 'is_known = !facts->has_target &&'
 fi
-if rule history-damage 132_timelines 'rubbish history: a fence'; then
+if rule history-damage 133_timelines 'rubbish history: a fence'; then
 	take src/core/history.c 'return !history->is_damaged && history->ends_in_entry &&' 'return'
 fi
-if rule history-files-tell 132_timelines 'rare goes on at once'; then
+if rule history-files-tell 133_timelines 'rare goes on at once'; then
 	take src/identity.c '	if (stat(path, &file) != 0)
 		return;
 	facts' '	if (stat(path, &file) != 0 || true)
 		return;
 	facts'
 fi
-if rule template-after-server 132_timelines 'a copied directory is refused'; then
+if rule template-after-server 133_timelines 'a copied directory is refused'; then
 	take src/core/grant.c '	if (recorded->system_identifier != found->system_identifier)
 		return IDGEN_IDENTITY_OTHER_SYSTEM;' '	if (recorded->system_identifier != found->system_identifier)
 		return IDGEN_IDENTITY_OTHER_SYSTEM;
 	if (recorded->database != found->database)
 		return IDGEN_IDENTITY_OTHER_DATABASE;'
 fi
-if rule template-above 132_timelines 'above all that it holds'; then
+if rule template-above 133_timelines 'above all that it holds'; then
 	take src/fence.c '	idgen_namespace_rows_raise_floor(ns->name, idgen_namespace_rows_highest_mark(ns->name));
 	idgen_grant_rows_end_all' '	idgen_grant_rows_end_all'
 fi
-if rule template-ends-all 132_timelines 'under no incarnation of its original'; then
+if rule template-ends-all 133_timelines 'under no incarnation of its original'; then
 	take src/fence.c 'idgen_namespace_rows_highest_mark(ns->name));
 	idgen_grant_rows_end_all(ns->name);' 'idgen_namespace_rows_highest_mark(ns->name));'
 fi
-if rule in-place 132_timelines 'an incarnation of fence goes on'; then
+if rule in-place 133_timelines 'an incarnation of fence goes on'; then
 	take src/fence.c 'moved = idgen_identity_is_in_place(&recorded, &here, &facts);' ''
 fi
-if rule recreated 132_timelines 'under its old number is fenced'; then
+if rule recreated 133_timelines 'under its old number is fenced'; then
 	take src/core/grant.c '		!facts->is_recreated;' '		true;'
 fi
-if rule parts-filled 132_timelines 'a part is empty is refused'; then
+if rule parts-filled 133_timelines 'a part is empty is refused'; then
 	take src/core/grant.c 'return worker_count >= parts;' 'return true;'
 fi
 if rule promotion-ends-all response_loss:failover 'the incarnation has ended'; then
@@ -527,18 +527,18 @@ fi
 if rule asked-again 130_promotion 'very first request'; then
 	take src/authority.c 'if (idgen_round_grants_to(taken) && job->changed)' 'if (false)'
 fi
-if rule fence-last-clock 109_fence_facts 'past the clock of the last grant'; then
+if rule fence-last-clock 114_fence_facts 'past the clock of the last grant'; then
 	take src/fence.c 'Max(idgen_namespace_rows_last_clock(ns->name),
 						  last_replayed_tick(layout))' 'last_replayed_tick(layout)'
 fi
-if rule fence-replayed 109_fence_facts 'past the newest commit'; then
+if rule fence-replayed 114_fence_facts 'past the newest commit'; then
 	take src/fence.c 'Max(idgen_namespace_rows_last_clock(ns->name),
 						  last_replayed_tick(layout))' 'idgen_namespace_rows_last_clock(ns->name)'
 fi
-if rule fence-highest-mark 109_fence_facts 'past the highest mark'; then
+if rule fence-highest-mark 114_fence_facts 'past the highest mark'; then
 	take src/fence.c '.highest_mark = idgen_namespace_rows_highest_mark(ns->name),' '.highest_mark = 0,'
 fi
-if rule fence-above 109_fence_facts 'past an ID that somebody has seen'; then
+if rule fence-above 114_fence_facts 'past an ID that somebody has seen'; then
 	take src/operation.c 'idgen_fence_raise(ns, tick_above(ns, mail->above));
 	aftermath->floor = idgen_namespace_rows_floor(ns->name, &exists);
 	aftermath->kill_namespace = true;' 'idgen_fence_raise(ns, 0);

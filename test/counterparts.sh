@@ -5,6 +5,7 @@
 #   test/counterparts.sh DIRECTORY
 #
 #   TESTS="name ..."   only these rules
+#   N=n                only so many of them; other ones for another commit
 #   IDGEN_JOBS=n       rules at a time (default 2)
 #
 # That the test passes with the rule is what make test and make drills have seen.
@@ -79,18 +80,32 @@ part_of()
 }
 
 test/private-tree.sh "$dir/base" >"$dir/build.out" 2>&1 || { cat "$dir/build.out"; die 'build failed'; }
+# The rules asked for, in the order of the table; of N of them, those that come first by a hash with
+# the commit.
+select_rules()
+{
+	test/break.sh --list | while IFS=$'\t' read -r name test check; do
+		case " ${TESTS:-$name} " in
+			*" $name "*) printf '%s\t%s\t%s\n' "$name" "$test" "$check" ;;
+		esac
+	done >"$dir/rules"
+	[ -n "${N:-}" ] || { cat "$dir/rules"; return; }
+	cut -f 1 "$dir/rules" | while read -r name; do
+		echo "$(cksum <<<"${IDGEN_COMMIT:-} $name" | cut -d ' ' -f 1) $name"
+	done | sort -n | sed -n "1,${N}s/^[0-9]* //p" | grep -Fxf - <(cut -f 1 "$dir/rules") |
+		while read -r name; do
+			awk -F '\t' -v name="$name" '$1 == name' "$dir/rules"
+		done
+}
+
 rules=()
 while IFS=$'\t' read -r name test check; do
-	case " ${TESTS:-$name} " in
-		*" $name "*) ;;
-		*) continue ;;
-	esac
 	rules+=("$name"$'\t'"$test")
 	while [ "$(jobs -pr | wc -l)" -ge "${IDGEN_JOBS:-2}" ]; do
 		wait -n || true
 	done
 	try_rule "$name" "$test" "$check" &
-done < <(test/break.sh --list)
+done < <(select_rules)
 wait
 [ ${#rules[@]} -gt 0 ] || die "no rules${TESTS:+ named $TESTS}: a stage that tests nothing has failed"
 
