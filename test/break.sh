@@ -68,9 +68,12 @@ if rule tenure-after-clock 016_order 'one cursor'; then
 fi
 # As now() does, which stands still in a transaction.
 if rule clock-of-each-call pauses:backend 'carries its own time'; then
-	take src/generator.c 'demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());' \
-		'demand.now = idgen_layout_tick_at(&ns->row.layout,
-		GetCurrentStatementStartTimestamp() / 1000 + INT64_C(946684800000));'
+	take src/generator.c 'demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
+
+' 'demand.now = idgen_layout_tick_at(&ns->row.layout,
+		GetCurrentStatementStartTimestamp() / 1000 + INT64_C(946684800000));
+
+'
 fi
 if rule second-of-the-clock 124_clock_steps 'carries the second'; then
 	take src/clock.h 'unlikely(now.tv_sec != begin.tv_sec) ||' ''
@@ -202,7 +205,7 @@ if rule begin-after-any-dropped 010_databases 'begins after it'; then
 fi
 if rule dropped-far-ahead 010_databases 'ran far ahead'; then
 	take src/round.c 'if (any > idgen_layout_tick_at(layout, near_ms))' 'if (false)'
-	take src/round.c 'idgen_pool_dropped_anywhere(near_ms)' 'idgen_pool_dropped_anywhere(PG_INT64_MAX)'
+	take src/round.c 'idgen_ended_dropped_anywhere(near_ms)' 'idgen_ended_dropped_anywhere(PG_INT64_MAX)'
 fi
 
 if rule run-ahead-remembered 016_order 'when run_ahead is lowered'; then
@@ -283,15 +286,17 @@ if rule born-empty pauses:reuse 'all inside grants'; then
 	take src/pool.c 'idgen_cursor_init(&slot->cursor, idgen_shared->infos[slot_index].worker);' ''
 fi
 if rule kill-without-directory 019_killed:directory 'has ended with an error'; then
-	take src/pool.c '	kill_all(&target);
-	switch (why)' '	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE, INT64_C(1000000)))
+	take src/pool.c 'IdgenTarget target = {.database = database, .namespace_name = namespace_name};
+
+	kill_all(&target);' 'IdgenTarget target = {.database = database, .namespace_name = namespace_name};
+
+	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE, INT64_C(1000000)))
 		return;
 	kill_all(&target);
-	idgen_unlock_directory();
-	switch (why)'
+	idgen_unlock_directory();'
 fi
 if rule kill-stopped-holder 019_killed:cursor 'begins after all that was granted'; then
-	take src/pool.c '(int64) pg_atomic_read_u64(&slot->granted_end) - 1' 'slot->cursor.last_tick'
+	take src/pool.c 'last_tick = (int64) pg_atomic_read_u64(&slot->granted_end) - 1' 'last_tick = slot->cursor.last_tick'
 fi
 if rule strangers-ended restarts 'only the incarnation of this life'; then
 	take src/round.c 'if (!strangers_ended)' 'if (false)'
@@ -540,8 +545,11 @@ if rule fence-highest-mark 114_fence_facts 'past the highest mark'; then
 fi
 if rule fence-above 114_fence_facts 'past an ID that somebody has seen'; then
 	take src/operation.c 'idgen_fence_raise(ns, tick_above(ns, mail->above));
-	aftermath->floor = idgen_namespace_rows_floor(ns->name, &exists);
+	(void) idgen_namespace_rows_floor(ns->name, &floor);
+	aftermath->floor = floor.floor;
 	aftermath->kill_namespace = true;' 'idgen_fence_raise(ns, 0);
+	(void) idgen_namespace_rows_floor(ns->name, &floor);
+	aftermath->floor = floor.floor;
 	aftermath->kill_namespace = true;'
 fi
 if rule fence-distance 107_fence 'not before the fence was over'; then
