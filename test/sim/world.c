@@ -271,6 +271,15 @@ choose_workers(Config *config, Random *random)
 	}
 	else
 		config->standbys = (int) random_between(random, 0, 3);
+	/* as at creation: in fours where there are so many workers */
+	config->modulus = config->promotion != IDGEN_PROMOTION_SPLIT ? 1 :
+		worker_count >= 8 && random_one_in(random, 2) ? 4 : 2;
+	config->is_altered = config->standbys > 0 && config->quorum > 0 &&
+		random_one_in(random, 2);
+	config->has_birth_times = !random_one_in(random, 5);
+	config->is_wild = config->promotion == IDGEN_PROMOTION_SPLIT &&
+		random_one_in(random, 2);
+	config->is_quiet = random_one_in(random, 3);
 	config->by_priority = random_one_in(random, 2);
 	config->copies_fence = random_one_in(random, 2);
 	config->has_archive = random_one_in(random, 2);
@@ -317,7 +326,6 @@ world_create(uint64_t seed, const Config *config, Break broken, bool is_traced)
 		.timestamp_bits = config->layout.timestamp_bits,
 		.worker_bits = config->layout.worker_bits,
 		.sequence_bits = config->layout.sequence_bits,
-		.copies_needed = config->quorum,
 		.exact = !config->scale,
 	};
 
@@ -326,8 +334,13 @@ world_create(uint64_t seed, const Config *config, Break broken, bool is_traced)
 	world->broken = broken;
 	world->is_traced = is_traced;
 	world->random.state = seed;
-	world->checker = checker_create(&format);
+	world->contract.is_split = config->promotion == IDGEN_PROMOTION_SPLIT;
+	world->contract.modulus = config->modulus;
+	world->contract.fence_us = (config->layout.horizon_ms +
+								config->clock_error_ms) * MS;
+	world->checker = checker_create(&format, contract_excuses, &world->contract);
 	world->servers = calloc(SERVERS_MAX, sizeof(Server));
+	world->archive = calloc(ARCHIVE_MAX, sizeof(HistoryFile));
 	world->externals = calloc(EXTERNALS_MAX, sizeof(External));
 	for (int i = 0; i < MACHINES_MAX; i++)
 		start_machine(world, i);
@@ -340,6 +353,7 @@ world_free(World *world)
 	for (int i = 0; i < world->server_count; i++)
 		server_free(&world->servers[i]);
 	free(world->servers);
+	free(world->archive);
 	free(world->externals);
 	free(world->events);
 	checker_free(world->checker);
