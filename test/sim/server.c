@@ -870,9 +870,9 @@ server_promote(World *world, int at)
 /*
  * A primary crashes, is started again and promoted on its own files.
  *
- * A sibling that was promoted to the same timeline meanwhile, and is not known to
- * it, is no parent and not outside the contract by its words; it is not done,
- * since nothing tells this from a restart.
+ * Not under "trust" after another was promoted, whose grants it lacks; nor, where no
+ * archive shows the other, to the next timeline: the other is no parent, so this is
+ * not outside the contract by its words, but nothing tells it from a restart.
  */
 bool
 server_promote_in_place(World *world, int at)
@@ -884,11 +884,10 @@ server_promote_in_place(World *world, int at)
 	if (!server_may_inherit(world, at) || server->is_copy ||
 		(is_split && !world->config.is_wild && !may_split(world, server->life, timeline)))
 		return false;
-	if (!is_split && !world_breaks(world, BREAK_IN_PLACE_ANYWHERE))
-		for (int i = 0; i < world->contract.life_count; i++)
-			if (world->contract.lives[i].parent == server->life &&
-				(world->contract.lives[i].timeline == timeline || has_trust(world)))
-				return false;
+	if (!is_split && !server->may_grant &&
+		!world_breaks(world, BREAK_IN_PLACE_ANYWHERE) &&
+		(has_trust(world) || timeline == server->timeline + 1))
+		return false;
 	server_crash(world, at);
 	if (!branch(world, server, timeline, false))
 	{
