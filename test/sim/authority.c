@@ -1046,6 +1046,7 @@ commit_round(const Round *round)
 		/* read under the lock that ALTER waits for */
 		if (!world_breaks(round->world, BREAK_STALE_POLICY))
 			pending->is_quorum = round->tables->policy.is_quorum;
+		pending->is_owed = round->tables->policy.is_quorum;
 		promise(round, &pending->record);
 		authority->round[kept++] = *pending;
 	}
@@ -1171,6 +1172,9 @@ deliver(const Round *round)
 			publish(round, pending);
 			continue;
 		}
+		/* the answer again, when the namespace has left quorum */
+		if (pending->checked >= 0 && !pending->is_owed)
+			checker_forgive_copies(round->world->checker, pending->checked);
 		if (pending->checked >= 0)
 			checker_handed_out(round->world->checker, pending->checked);
 		network_answer(round->world, round->at, &pending->answer);

@@ -180,6 +180,13 @@ checker_copied(Checker *checker, int32_t grant)
 	checker->grants[grant].copies++;
 }
 
+/* It is handed out while the namespace has durability local. */
+void
+checker_forgive_copies(Checker *checker, int32_t grant)
+{
+	checker->grants[grant].as.copies_needed = 0;
+}
+
 /* The place on a shelf of the first grant that ends after a tick. */
 static int32_t
 place_on(const Checker *checker, const Shelf *shelf, int64_t tick)

@@ -67,6 +67,7 @@ extern const char *checker_fault(const Checker *checker);
 /* A grant: committed and flushed; copied to a standby's disk; handed out. */
 extern int32_t checker_committed(Checker *checker, const CheckerGrant *grant);
 extern void checker_copied(Checker *checker, int32_t grant);
+extern void checker_forgive_copies(Checker *checker, int32_t grant);
 extern void checker_handed_out(Checker *checker, int32_t grant);
 
 /*

@@ -62,7 +62,7 @@ set_clock(World *world, int machine, int64_t offset_us)
 static int64_t
 right_offset(World *world)
 {
-	int64_t		most_us = world->config.clock_error_ms * MS / 3;
+	int64_t		most_us = world_offset_us(world);
 
 	return world_between(world, -most_us, most_us);
 }
@@ -817,7 +817,7 @@ next_fault(World *world, int who, int64_t arg)
 		{cut_external, 4}, {cut_server, 2}, {cut_standby, 6}, {step_server, 6},
 		{step_external, 6}, {fence, 2}, {end_incarnation, 3}, {adopt, 6},
 		{mend, 5}, {confirm_some_clock, 2}, {damage, 1}, {restore_rows, 2},
-		{fail_over, 3}, {fail_over_twice, 3}, {recover, 1}, {copy, 1}, {retire, 2},
+		{fail_over, 3}, {fail_over_twice, 6}, {recover, 1}, {copy, 1}, {retire, 2},
 		{promote_in_place, 1}, {rejoin, 2}, {come_back, 2}, {drop, 3},
 		{create_dropped, 2}, {copy_template, 3}, {stick_directory, 2}, {alter, 10},
 	};

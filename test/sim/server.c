@@ -401,6 +401,15 @@ server_kill_namespace(Server *server, int database, int64_t uuid)
 
 /* ---- namespaces go and come ---- */
 
+/* To create anew on a copy is to adopt it, which nobody has done here. */
+static bool
+is_unadopted(const World *world, const Server *server)
+{
+	const Life *life = &world->contract.lives[server->life];
+
+	return life->is_copy && life->promoted_us == NEVER;
+}
+
 /*
  * Until when its external generators may issue, by what this server committed; it
  * is what authority_promised() must not be behind.
@@ -438,7 +447,7 @@ server_drop(World *world, int at, int database, bool is_database)
 		.life = server->life};
 	int64_t		uuid = tables->custody.uuid;
 
-	if (tables->is_dropped || !server->may_grant ||
+	if (tables->is_dropped || !server->may_grant || is_unadopted(world, server) ||
 		(!is_database && authority_promised(world, at, database) >
 		 world_tick(world, server->machine)))
 		return 0;
@@ -484,7 +493,8 @@ server_create_again(World *world, int at, int64_t was_database_and_database)
 	Record		record = created_record(world, at, database);
 
 	if (!tables->is_dropped || !server->is_running || !server->may_grant ||
-		server->role != ROLE_PRIMARY || world->machines[at].is_wrong)
+		server->role != ROLE_PRIMARY || world->machines[at].is_wrong ||
+		is_unadopted(world, server))
 		return;
 	record.mark = world_breaks(world, BREAK_FORGET_DROPPED) ? 0 :
 		max_of(0, min_of(server->promised[database],

@@ -82,6 +82,7 @@ typedef struct Pending
 	int64_t		uuid;			/* of the namespace when it was decided */
 	int64_t		expected;		/* the mark then */
 	bool		is_quorum;		/* it waits for standbys */
+	bool		is_owed;		/* for the checker: whether it must */
 	bool		has_grant;		/* "record" is to be committed */
 	bool		has_end;		/* "record" ends an incarnation */
 	int32_t		checked;		/* grant that an answer hands out; -1 = none */

@@ -305,10 +305,19 @@ world_config(Config *config, uint64_t seed)
 	config->fault_gap_us = random_between(&random, 30, 600) * MS;
 }
 
+/* Two clocks differ by less than the clock error, drift included. */
+int64_t
+world_offset_us(const World *world)
+{
+	int64_t		error_us = world->config.clock_error_ms * MS;
+
+	return max_of(error_us / 3, error_us / 2 - 8 * MS);
+}
+
 static void
 start_machine(World *world, int machine)
 {
-	int64_t		most_us = world->config.clock_error_ms * MS / 3;
+	int64_t		most_us = world_offset_us(world);
 	Machine    *m = &world->machines[machine];
 
 	m->offset_us = world_between(world, -most_us, most_us);
