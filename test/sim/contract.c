@@ -27,15 +27,19 @@ contract_is_ancestor(const Contract *contract, int ancestor, int life)
 	return false;
 }
 
-/* When the successor of an ancestor began that leads to a life. */
+/*
+ * When the successor of an ancestor began that leads to a life.  A copy that nobody
+ * adopted is none.
+ */
 int64_t
 contract_successor_us(const Contract *contract, int ancestor, int life)
 {
-	int			at = life;
+	int64_t		promoted_us = INT64_MAX;
 
-	while (contract->lives[at].parent != ancestor)
-		at = contract->lives[at].parent;
-	return contract->lives[at].promoted_us;
+	for (int at = life; at != ancestor; at = contract->lives[at].parent)
+		if (contract->lives[at].promoted_us < promoted_us)
+			promoted_us = contract->lives[at].promoted_us;
+	return promoted_us;
 }
 
 /*
