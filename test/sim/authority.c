@@ -515,6 +515,7 @@ decide(const Round *round, int32_t worker, int64_t eligible,
 		checker_complain(world->checker, "S8", "a grant up to %lld relies on a "
 						 "clock that was set", (long long) grant.end);
 	round->server->granted_at_us = world->now_us;
+	round->server->granted_ahead_us = world_ahead_us(world, round->server->machine);
 	world->latest_reading_ms = max_of(world->latest_reading_ms,
 									  world_wall_us(world, round->server->machine) / MS);
 	world_note(world, "server % decides: worker % [%, %)", round->at, worker,
@@ -526,6 +527,7 @@ decide(const Round *round, int32_t worker, int64_t eligible,
 		.kind = RECORD_GRANT,
 		.database = round->database,
 		.decided_us = world->now_us,
+		.ahead_us = world_ahead_us(world, round->server->machine),
 		.worker = worker,
 		.mark = grant.end,
 		.grant_id = world_number(world),

@@ -39,6 +39,7 @@ typedef struct CheckerGrant
 	int			life;			/* see contract.h */
 	int			birth;
 	int64_t		decided_us;		/* true time */
+	int64_t		ahead_us;		/* the clock was then */
 } CheckerGrant;
 
 /* Are two grants that overlap outside the contract? */

@@ -57,17 +57,34 @@ is_of_original(const Contract *contract, const CheckerGrant *grant, int other)
 	return false;
 }
 
+/*
+ * The true time of a grant, as clocks that differ no more than assumed would have
+ * it: one that is further ahead of the other's grants as late as that.
+ */
+int64_t
+contract_as_if_us(const Contract *contract, int64_t decided_us, int64_t ahead_us,
+				  int64_t other_ahead_us)
+{
+	int64_t		excess_us = ahead_us - other_ahead_us - contract->error_us;
+
+	return excess_us > 0 ? decided_us + excess_us : decided_us;
+}
+
 /* (b) A grant of a life beside that of another, promoted after it. */
 static bool
 is_beside(const Contract *contract, const CheckerGrant *grant, int other)
 {
-	int64_t		promoted_us = contract->lives[other].promoted_us;
+	const Life *life = &contract->lives[other];
+	int64_t		since_us = life->promoted_us - contract->fence_us;
+	int64_t		as_if_us = contract_as_if_us(contract, grant->decided_us,
+											 grant->ahead_us, life->ahead_us);
 
 	if (contract->lives[grant->life].timeline % contract->modulus !=
-		contract->lives[other].timeline % contract->modulus ||
-		grant->decided_us <= promoted_us - contract->fence_us)
+		life->timeline % contract->modulus)
 		return false;
-	return !contract_is_ancestor(contract, grant->life, other) ||
+	if (!contract_is_ancestor(contract, grant->life, other))
+		return as_if_us > since_us;
+	return grant->decided_us > since_us &&
 		grant->decided_us >= contract_successor_us(contract, grant->life, other);
 }
 

@@ -20,6 +20,7 @@ typedef struct Life
 	uint32_t	timeline;
 	int64_t		promoted_us;	/* true time of the promotion; of a copy: since when
 								 * its original must not grant */
+	int64_t		ahead_us;		/* its clock was at its promotion */
 	bool		is_copy;		/* on the timeline of its parent */
 } Life;
 
@@ -36,6 +37,7 @@ typedef struct Contract
 	bool		is_split;
 	int64_t		modulus;
 	int64_t		fence_us;		/* N */
+	int64_t		error_us;		/* most that clocks differ */
 	Life		lives[LIVES_MAX];
 	int			life_count;
 	Birth		births[BIRTHS_MAX];
@@ -46,6 +48,8 @@ typedef struct Contract
 extern bool contract_is_ancestor(const Contract *contract, int ancestor, int life);
 extern int64_t contract_successor_us(const Contract *contract, int ancestor,
 									 int life);
+extern int64_t contract_as_if_us(const Contract *contract, int64_t decided_us,
+								 int64_t ahead_us, int64_t other_ahead_us);
 extern bool contract_excuses(void *contract, const CheckerGrant *a,
 							 const CheckerGrant *b);
 

@@ -398,7 +398,10 @@ stop_originals(World *world, int but)
 		if (i != but && server_is_of_part(world, i, server_of(world, but)->timeline))
 			server_stop_granting(world, i);
 	if (life->is_copy && life->promoted_us == NEVER)
+	{
 		life->promoted_us = world->now_us;
+		life->ahead_us = world_ahead_us(world, server_of(world, but)->machine);
+	}
 }
 
 static void

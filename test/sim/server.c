@@ -76,6 +76,7 @@ to_checker(World *world, const Server *server, const Record *record)
 		.life = server->life,
 		.birth = tables->birth,
 		.decided_us = record->decided_us,
+		.ahead_us = record->ahead_us,
 	};
 
 	return checker_committed(world->checker, &grant);
@@ -156,7 +157,8 @@ new_server(World *world)
 
 /* A life of the contract; -1 if it has no room. */
 static int
-begin_life(World *world, int parent, uint32_t timeline, bool is_copy)
+begin_life(World *world, const Server *server, int parent, uint32_t timeline,
+		   bool is_copy)
 {
 	Contract   *contract = &world->contract;
 
@@ -166,6 +168,7 @@ begin_life(World *world, int parent, uint32_t timeline, bool is_copy)
 		.parent = parent,
 		.timeline = timeline,
 		.promoted_us = world->now_us,
+		.ahead_us = world_ahead_us(world, server->machine),
 		.is_copy = is_copy,
 	};
 	return contract->life_count++;
@@ -224,7 +227,7 @@ server_create(World *world)
 
 	server->timeline = 1;
 	server->role = ROLE_PRIMARY;
-	server->life = begin_life(world, -1, 1, false);
+	server->life = begin_life(world, server, -1, 1, false);
 	/* long ago */
 	world->contract.lives[server->life].promoted_us = -3600 * SECOND;
 	create_databases(world, server);
@@ -740,25 +743,31 @@ server_is_of_part(const World *world, int at, uint32_t timeline)
 }
 
 /*
- * Does nothing outside the contract follow if a life of "timeline" begins now as a
- * successor of "parent", and all others of its part stop?
+ * Does nothing outside the contract follow if the heir begins "timeline" now, and all
+ * others of its part stop?
  */
 static bool
-may_split(const World *world, int parent, uint32_t timeline)
+may_split(const World *world, const Server *heir, uint32_t timeline)
 {
 	const Contract *contract = &world->contract;
+	int64_t		long_ago_us = world->now_us - contract->fence_us;
 
 	for (int i = 0; i < world->server_count; i++)
 	{
 		const Server *other = &world->servers[i];
-		bool		is_ancestor = contract_is_ancestor(contract, other->life, parent);
-		int64_t		since_us = world->now_us - contract->fence_us;
+		int64_t		at_us = other->granted_at_us;
 
-		if (!server_is_of_part(world, i, timeline) || other->granted_at_us == 0)
+		if (!server_is_of_part(world, i, timeline) || at_us == 0 ||
+			other->life == heir->life)
 			continue;
-		if (is_ancestor && other->life != parent)
-			since_us = max_of(since_us, contract_successor_us(contract, other->life, parent) - 1);
-		if (other->granted_at_us > since_us && !(is_ancestor && other->life == parent))
+		if (!contract_is_ancestor(contract, other->life, heir->life))
+		{
+			if (contract_as_if_us(contract, at_us, other->granted_ahead_us,
+								  world_ahead_us(world, heir->machine)) > long_ago_us)
+				return false;
+		}
+		else if (at_us > long_ago_us &&
+				 at_us >= contract_successor_us(contract, other->life, heir->life))
 			return false;
 	}
 	return true;
@@ -798,7 +807,7 @@ branch(World *world, Server *server, uint32_t timeline, bool has_target)
 		history.ancestor_count = file->ancestor_count;
 	}
 	if (history.ancestor_count == TIMELINES_MAX ||
-		(life = begin_life(world, server->life, timeline, false)) < 0)
+		(life = begin_life(world, server, server->life, timeline, false)) < 0)
 		return false;
 	history.ancestors[history.ancestor_count++] =
 		(Ancestor) {server->timeline, has_target};
@@ -857,7 +866,7 @@ server_promote(World *world, int at)
 
 	if (hides_a_copy(world, server, parent) || !server_may_inherit(world, at) ||
 		(has_trust(world) && server->log.count < parent->confirmed) ||
-		(is_split && !world->config.is_wild && !may_split(world, server->life, timeline)) ||
+		(is_split && !world->config.is_wild && !may_split(world, server, timeline)) ||
 		!branch(world, server, timeline, false))
 		return false;
 
@@ -892,7 +901,7 @@ server_promote_in_place(World *world, int at)
 	bool		is_split = world->config.promotion == IDGEN_PROMOTION_SPLIT;
 
 	if (!server_may_inherit(world, at) || server->is_copy ||
-		(is_split && !world->config.is_wild && !may_split(world, server->life, timeline)))
+		(is_split && !world->config.is_wild && !may_split(world, server, timeline)))
 		return false;
 	if (!is_split && !server->may_grant &&
 		!world_breaks(world, BREAK_IN_PLACE_ANYWHERE) &&
@@ -986,7 +995,7 @@ server_recover(World *world, int from)
 	copy_files(world, server, source);
 	timeline = next_timeline(world, server, server->timeline);
 	replay(world, server, source, target);
-	if ((is_split && !world->config.is_wild && !may_split(world, server->life, timeline)) ||
+	if ((is_split && !world->config.is_wild && !may_split(world, server, timeline)) ||
 		!branch(world, server, timeline, has_target))
 		return -1;
 	if (is_over)
@@ -1046,7 +1055,8 @@ server_copy(World *world, int from)
 	for (int i = 0; i < server->file_count; i++)
 		put_file(world, server, &server->files[i]);
 	memcpy(server->promised, source->promised, sizeof(source->promised));
-	server->life = begin_life(world, source->life, source->timeline, true);
+	server->life = begin_life(world, server, source->life, source->timeline,
+							  true);
 	if (server->life >= 0 && !world->config.copies_fence)
 		world->contract.lives[server->life].promoted_us = NEVER;
 	server->is_copy = true;

@@ -209,6 +209,7 @@ typedef struct Server
 	int64_t		cut_until_us;
 	int64_t		starts;			/* ever; shared memory is new at each */
 	int64_t		granted_at_us;	/* true time of its last decision */
+	int64_t		granted_ahead_us;	/* its clock was then */
 	int			life;			/* its number in the contract; of a standby: its
 								 * upstream's */
 	bool		is_copy;		/* of a data directory */

@@ -68,6 +68,7 @@ typedef struct Record
 	int64_t		request;
 	int64_t		clock;
 	int64_t		decided_us;		/* true time, for the checker */
+	int64_t		ahead_us;		/* likewise, of the clock */
 	int32_t		checked;		/* its number at the checker */
 	bool		is_fresh;
 	bool		is_external;

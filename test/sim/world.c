@@ -127,6 +127,13 @@ world_wall_us(const World *world, int machine)
 		world->now_us / MS * m->drift_ppm / MS;
 }
 
+/* How far a clock is ahead of the true time. */
+int64_t
+world_ahead_us(const World *world, int machine)
+{
+	return world_wall_us(world, machine) - WORLD_BEGINS_MS * MS - world->now_us;
+}
+
 int64_t
 world_elapsed_us(const World *world, int machine)
 {
@@ -347,6 +354,7 @@ world_create(uint64_t seed, const Config *config, Break broken, bool is_traced)
 	world->contract.modulus = config->modulus;
 	world->contract.fence_us = (config->layout.horizon_ms +
 								config->clock_error_ms) * MS;
+	world->contract.error_us = config->clock_error_ms * MS;
 	world->checker = checker_create(&format, contract_excuses, &world->contract);
 	world->servers = calloc(SERVERS_MAX, sizeof(Server));
 	world->archive = calloc(ARCHIVE_MAX, sizeof(HistoryFile));

@@ -169,6 +169,7 @@ extern void world_note(World *world, const char *what, int64_t a, int64_t b,
 					   int64_t c, int64_t d);
 
 extern int64_t world_wall_us(const World *world, int machine);
+extern int64_t world_ahead_us(const World *world, int machine);
 extern int64_t world_offset_us(const World *world);
 extern int64_t world_elapsed_us(const World *world, int machine);
 extern int64_t world_tick(const World *world, int machine);
