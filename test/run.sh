@@ -199,7 +199,7 @@ stage_sim()
 	fi
 	"${make_sim[@]}" "${targets[@]}" 2>&1 | tee "$out" || status=$?
 	if [ "${targets[0]}" = check ] && [ -z "${SEED:-}" ] && [ "$status" -eq 0 ]; then
-		SAMPLE=6 SEED=1 "${make_sim[@]}" SEED=1 N=1000 mutants 2>&1 | tee -a "$out" || status=$?
+		SAMPLE=8 SEED=1 "${make_sim[@]}" SEED=1 N=1000 mutants 2>&1 | tee -a "$out" || status=$?
 	fi
 	passed=$(grep -c '^ok ' "$out" || true)
 	failed=$(grep -c '^not ok ' "$out" || true)
