@@ -830,7 +830,7 @@ external_worker_left(const IdgenRound *round, const IdgenJob *job,
 					  all >= all_max ?
 					  "All workers for external generators have unexpired grants." :
 					  "One role may hold half of the workers for external generators, and this role does.",
-					  "Deactivate incarnations no longer used, or retry when their grants have ended.");
+					  "Retry when grants have ended; deactivate incarnations no longer used, so that they get no more.");
 	return false;
 }
 
