@@ -338,7 +338,8 @@ open_namespace(const IdgenRound *round, IdgenJob *job)
 	else if (ns == NULL)
 		fail(job, IDGEN_FAILURE_UNDEFINED, NULL, NULL, false);
 	else if (ns->row.retired || !ns->row.issuing)
-		fail(job, IDGEN_FAILURE_RETIRED, NULL, NULL, false);
+		fail(job, IDGEN_FAILURE_RETIRED,
+			 ns->row.retired ? NULL : "It was created for decoding only.", NULL, false);
 	else if (ns->format_changed)
 		fail(job, IDGEN_FAILURE_UNAVAILABLE, "Its format was changed from outside.",
 			 "Undo the change: IDs of two formats cannot be told apart.", false);
