@@ -68,9 +68,12 @@ if rule tenure-after-clock 016_order 'one cursor'; then
 fi
 # As now() does, which stands still in a transaction.
 if rule clock-of-each-call pauses:backend 'carries its own time'; then
-	take src/generator.c 'demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());' \
-		'demand.now = idgen_layout_tick_at(&ns->row.layout,
-		GetCurrentStatementStartTimestamp() / 1000 + INT64_C(946684800000));'
+	take src/generator.c 'demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
+
+' 'demand.now = idgen_layout_tick_at(&ns->row.layout,
+		GetCurrentStatementStartTimestamp() / 1000 + INT64_C(946684800000));
+
+'
 fi
 if rule second-of-the-clock 124_clock_steps 'carries the second'; then
 	take src/clock.h 'unlikely(now.tv_sec != begin.tv_sec) ||' ''
@@ -202,7 +205,7 @@ if rule begin-after-any-dropped 010_databases 'begins after it'; then
 fi
 if rule dropped-far-ahead 010_databases 'ran far ahead'; then
 	take src/round.c 'if (any > idgen_layout_tick_at(layout, near_ms))' 'if (false)'
-	take src/round.c 'idgen_pool_dropped_anywhere(near_ms)' 'idgen_pool_dropped_anywhere(PG_INT64_MAX)'
+	take src/round.c 'idgen_ended_dropped_anywhere(near_ms)' 'idgen_ended_dropped_anywhere(PG_INT64_MAX)'
 fi
 
 if rule run-ahead-remembered 016_order 'when run_ahead is lowered'; then
@@ -243,10 +246,10 @@ if rule drops-before-commit 115_drops 'cannot be written down is refused'; then
 	take src/hooks.c 'write_down_pending(void)' 'pg_attribute_unused() write_down_pending(void)'
 fi
 if rule drops-outside 115_drops 'after what was granted outside'; then
-	take src/round.c 'if ((!row->external && ns->run_ahead == 0) ||' 'if (row->external || ns->run_ahead == 0 ||'
+	take src/round.c 'return (row->external || ns->run_ahead > 0) &&' 'return !row->external && ns->run_ahead > 0 &&'
 fi
 if rule drops-ahead 115_drops 'begins after what ran ahead'; then
-	take src/round.c 'if ((!row->external && ns->run_ahead == 0) ||' 'if (!row->external ||'
+	take src/round.c 'return (row->external || ns->run_ahead > 0) &&' 'return row->external &&'
 fi
 if rule drops-saved 115_drops 'so is a grant outside'; then
 	take src/round.c '	if (unsaved)
@@ -259,6 +262,14 @@ if rule drops-saved 115_drops 'so is a grant outside'; then
 fi
 if rule drops-overtaken 115_drops 'does not know of is not issued again'; then
 	take src/fence.c 'verdict == IDGEN_IDENTITY_SAME && fence_overtaken(ns)' 'false && fence_overtaken(ns)'
+fi
+if rule drops-unwritten 116_bounds 'and still none goes outside'; then
+	take src/round.c '&bounds_ms[i]);' '&bounds_ms[i]), row->marks->promised_ms = bounds_ms[i];'
+fi
+if rule drops-killed-last 116_bounds 'begins after what its cursors issued'; then
+	take src/ended.c 'if (entry->database == database &&
+			strcmp(' 'if (entry->database == database && !entry->gone &&
+			strcmp('
 fi
 if rule drops-exact 115_drops 'issued at once, time 2'; then
 	take src/ended.c 'bool		known = entry->whole &&' 'bool		known = false && entry->whole &&'
@@ -283,12 +294,14 @@ if rule born-empty pauses:reuse 'all inside grants'; then
 	take src/pool.c 'idgen_cursor_init(&slot->cursor, idgen_shared->infos[slot_index].worker);' ''
 fi
 if rule kill-without-directory 019_killed:directory 'has ended with an error'; then
-	take src/pool.c '	kill_all(&target);
-	switch (why)' '	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE, INT64_C(1000000)))
+	take src/pool.c '.namespace_name = namespace_name};
+
+	kill_all(&target);' '.namespace_name = namespace_name};
+
+	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE, INT64_C(1000000)))
 		return;
 	kill_all(&target);
-	idgen_unlock_directory();
-	switch (why)'
+	idgen_unlock_directory();'
 fi
 if rule kill-stopped-holder 019_killed:cursor 'begins after all that was granted'; then
 	take src/pool.c '(int64) pg_atomic_read_u64(&slot->granted_end) - 1' 'slot->cursor.last_tick'
@@ -540,9 +553,8 @@ if rule fence-highest-mark 114_fence_facts 'past the highest mark'; then
 fi
 if rule fence-above 114_fence_facts 'past an ID that somebody has seen'; then
 	take src/operation.c 'idgen_fence_raise(ns, tick_above(ns, mail->above));
-	aftermath->floor = idgen_namespace_rows_floor(ns->name, &exists);
-	aftermath->kill_namespace = true;' 'idgen_fence_raise(ns, 0);
-	aftermath->kill_namespace = true;'
+	(void)' 'idgen_fence_raise(ns, 0);
+	(void)'
 fi
 if rule fence-distance 107_fence 'not before the fence was over'; then
 	take src/core/grant.c 'distance = facts->horizon + facts->clock_error' 'distance = 1'
@@ -702,6 +714,12 @@ if rule policy-held 132_policy 'by a policy that is being changed'; then
 fi
 if rule policy-change-waits 132_policy 'the policy is not changed under it'; then
 	take src/namespace_functions.c '		idgen_policy_begin_change(ns->name, until_us);' '		;'
+fi
+if rule policy-answered-each 132_policy 'the answer was given before that'; then
+	take src/round.c '		answer(round, &round->jobs[i]);
+	}' '	}
+	for (int i = 0; i < round->job_count; i++)
+		answer(round, &round->jobs[i]);'
 fi
 if rule policy-committed 131_quorum 'nor given up in one'; then
 	take src/namespace_functions.c 'if (changed_here)' 'if (false)'
