@@ -171,31 +171,38 @@ make_entry(Oid database, const char *namespace_name)
 	return oldest;
 }
 
-/* For who can be refused: if there is no room, give the lock back and raise an error. */
+/* For who can be refused: if there is no room, the lock is given back for an error. */
 static IdgenEnded *
 need_entry(Oid database, const char *namespace_name)
 {
 	IdgenEnded *entry = make_entry(database, namespace_name);
 
-	if (entry != NULL)
-		return entry;
-	unlock_entries();
-	ereport(ERROR,
-			(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
-			 errmsg("could not remember until when namespace \"%s\" issues IDs", namespace_name),
-			 errdetail("%d namespaces of this server are remembered, and all of them issue, or were granted, past now.",
-					   IDGEN_ENDED_MAX),
-			 errhint("Retry when grants of others have ended.")));
-	return NULL;				/* not reached */
+	if (entry == NULL)
+	{
+		unlock_entries();
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("cannot remember until when namespace \"%s\" issues IDs", namespace_name),
+				 errdetail("%d namespaces of this server are remembered, and all of them issue, or were granted, past now.",
+						   IDGEN_ENDED_MAX),
+				 errhint("Retry when grants of others have ended.")));
+	}
+	return entry;
 }
 
-/* Raise the bound of an entry; it is in the file when that version is. */
+/*
+ * Raise the bound of an entry; it is in the file when that version is.  DROP DATABASE
+ * may have begun, and a worker that was started since not have left yet: then what it
+ * grants goes with the database as well.
+ */
 static void
 raise_bound(IdgenEnded *entry, const char *database_name, int64 bound_ms)
 {
 	if (database_name != NULL)
 		strlcpy(entry->database_name, database_name, NAMEDATALEN);
 	entry->bound_ms = Max(entry->bound_ms, bound_ms);
+	if (entry->dropping)
+		entry->dropped_ms = Max(entry->dropped_ms, entry->bound_ms);
 	entry->version = ++state()->version;
 }
 
@@ -527,15 +534,13 @@ idgen_ended_overtook(Oid database, const char *namespace_name,
 /*
  * A cursor was killed that issued until issued_ms.  Also at commit, so without
  * failing: if some process is stopped while it holds the lock, the bounds stand.
- * A walk that kills many cursors waits for the lock once, and not for each of them.
  */
 void
 idgen_ended_note(Oid database, const char *namespace_name, int64 issued_ms)
 {
-	bool		missed = pg_atomic_read_u32(&state()->missed) != 0;
 	IdgenEnded *entry;
 
-	if (!idgen_lock_within(&state()->lock, LW_EXCLUSIVE, missed ? 0 : WITHIN_US))
+	if (!idgen_lock_within(&state()->lock, LW_EXCLUSIVE, WITHIN_US))
 	{
 		pg_atomic_write_u32(&state()->missed, 1);
 		return;
@@ -631,7 +636,6 @@ static void
 merge_gone(IdgenEnded *entry)
 {
 	entry->database = InvalidOid;
-	entry->dropped_ms = Max(entry->dropped_ms, entry->issued_ms);
 	for (int i = 0; i < IDGEN_ENDED_MAX; i++)
 	{
 		IdgenEnded *other = &state()->entries[i];
@@ -655,8 +659,8 @@ merge_gone(IdgenEnded *entry)
  * the next time.
  *
  * While DROP DATABASE waited for others to leave, one of them may have dropped the
- * extension, and settled what this drop had begun: what is known of the database
- * goes with it all the same.
+ * extension, and settled what this drop had begun, or a worker may have promised
+ * more: all that is known of the database goes with it.
  */
 void
 idgen_ended_committed(Oid database, bool whole_database,
@@ -672,6 +676,8 @@ idgen_ended_committed(Oid database, bool whole_database,
 			continue;
 		if (entry->dropping)
 			settle(entry, find_marks(marks, count, entry->namespace_name));
+		else if (whole_database)
+			entry->dropped_ms = latest_ms(entry);
 		entry->gone = whole_database;
 		if (whole_database)
 			merge_gone(entry);

@@ -270,10 +270,7 @@ if rule drops-killed-last 116_bounds 'begins after what its cursors issued'; the
 	take src/ended.c 'if (entry->database == database &&
 			strcmp(' 'if (entry->database == database && !entry->gone &&
 			strcmp('
-	take src/ended.c '		if (entry->dropping)
-			settle(' '		if (!entry->dropping)
-			continue;
-		settle('
+	take src/ended.c 'entry->dropped_ms = latest_ms(entry);' '(void) entry;'
 fi
 if rule drops-exact 115_drops 'issued at once, time 2'; then
 	take src/ended.c 'bool		known = entry->whole &&' 'bool		known = false && entry->whole &&'
