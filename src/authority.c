@@ -307,20 +307,14 @@ is_operation(const IdgenMailTaken *request)
 		!idgen_round_grants_to(request);
 }
 
-/* Answer the requests of the jobs. */
+/* Answer the requests of a job. */
 static void
-answer(IdgenRound *round)
+answer(IdgenRound *round, IdgenJob *job)
 {
 	for (int i = 0; i < round->request_count; i++)
-	{
-		const IdgenMail *mail = &round->requests[i].mail;
-
-		if (is_operation(&round->requests[i]))
-			continue;
-		for (int j = 0; j < round->job_count; j++)
-			if (idgen_same_uuid(&round->jobs[j].uuid, &mail->namespace_uuid))
-				answer_request(round, i, &round->jobs[j]);
-	}
+		if (!is_operation(&round->requests[i]) &&
+			idgen_same_uuid(&round->requests[i].mail.namespace_uuid, &job->uuid))
+			answer_request(round, i, job);
 }
 
 /* The job of a cursor's namespace, if this round had one. */
@@ -492,9 +486,7 @@ turn(void)
 	make_jobs(&round);
 	if (round.job_count > 0)
 	{
-		(void) idgen_round_serve(&round);
-		answer(&round);
-		idgen_policy_let_go();
+		idgen_round_serve(&round, answer);
 		round.survey_count = idgen_pool_survey(MyDatabaseId, round.surveys,
 											   idgen_shared->slot_count);
 		note_gone(&round);
@@ -553,9 +545,15 @@ database_wanted(void)
 	return false;
 }
 
+/*
+ * At any kind of exit.  The end of a process gives back the locks of its
+ * transaction, and of policies only if it is in one: after an error between two
+ * rounds nobody else would, and nobody could change them until a restart.
+ */
 static void
 leave_at_exit(int code, Datum arg)
 {
+	idgen_policy_let_go();
 	idgen_mailbox_leave();
 }
 

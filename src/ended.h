@@ -83,8 +83,8 @@ extern void idgen_ended_bound_cursor(Oid database, const char *namespace_name,
 									 int64 granted_ms);
 extern void idgen_ended_begin_drop(Oid database, bool whole_database,
 								   const IdgenEndedMarks *marks, int count);
-extern void idgen_ended_committed(Oid database, const IdgenEndedMarks *marks,
-								  int count);
+extern void idgen_ended_committed(Oid database, bool whole_database,
+								  const IdgenEndedMarks *marks, int count);
 extern void idgen_ended_aborted(Oid database);
 
 /* --- where a new namespace begins */

@@ -212,7 +212,9 @@ kill_pending(void)
 		idgen_pool_kill_at_commit(entry->database, entry->namespace_name);
 		if (entry->cause == IDGEN_CAUSE_CHANGED)
 			continue;
-		idgen_ended_committed(entry->database, entry->marks, entry->mark_count);
+		idgen_ended_committed(entry->database,
+							  entry->cause == IDGEN_CAUSE_DATABASE_DROPPED,
+							  entry->marks, entry->mark_count);
 		idgen_stats_forget(entry->database);
 	}
 }

@@ -44,8 +44,7 @@ typedef struct IdgenMarks
 	int64		external_end;	/* no external grant ends later */
 	ItemPointerData floor_tid;
 	bool		inherited;		/* what was granted before was passed on, see ended.c */
-	int64		bound_ms;		/* Unix ms that ended.c has as a bound, ... */
-	int64		promised_ms;	/* ... and that its file has as well */
+	int64		promised_ms;	/* Unix ms that is a bound in the file of ended.c */
 	bool		promised_external;	/* it knows of external grants */
 	int64		length_needed;	/* see idgen_grant_length_needed; 0 = any */
 	int			count;

@@ -77,6 +77,16 @@ check_restored_marks(const IdgenNamespaceRow *row)
 			 errhint("Use the format that the namespace had.")));
 }
 
+/* Was anything ever granted or fenced? */
+static bool
+ever_granted(const char *name)
+{
+	bool		isnull;
+
+	idgen_statement_run_for(IDGEN_SQL_EVER_GRANTED, name);
+	return DatumGetBool(idgen_statement_value(0, 1, &isnull));
+}
+
 /*
  * A new namespace with its identity and a floor of 0.  False if the name is
  * taken, also by a transaction that committed while this one waited for it.
@@ -119,7 +129,7 @@ idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
 		values[0] = CStringGetTextDatum(row->name);
 		values[1] = Int64GetDatum(0);
 		*copied = idgen_statement_run(IDGEN_SQL_INSERT_FLOOR, values, NULL) == 0 ||
-			idgen_namespace_rows_ever_granted(row->name);
+			ever_granted(row->name);
 		if (*copied)
 			check_restored_marks(row);
 		else
@@ -200,16 +210,12 @@ idgen_namespace_rows_claim_unused(const char *name, const IdgenAuthorityRow *spl
 		Int32GetDatum(split->split_remainder)
 	};
 	bool		unused;
-	bool		isnull;
 
 	idgen_statement_begin(name);
-	unused = idgen_statement_run(IDGEN_SQL_LOCK_SPLIT, values, NULL) > 0;
-	if (unused)
-	{
-		/* a statement of its own, which sees what the lock has waited for */
-		idgen_statement_run_for(IDGEN_SQL_EVER_GRANTED, name);
-		unused = !DatumGetBool(idgen_statement_value(0, 1, &isnull));
-	}
+
+	/* two statements, so that the second sees what the lock has waited for */
+	unused = idgen_statement_run(IDGEN_SQL_LOCK_SPLIT, values, NULL) > 0 &&
+		!ever_granted(name);
 	if (unused)
 		idgen_statement_run(IDGEN_SQL_UPDATE_SPLIT, values, NULL);
 	idgen_statement_end();
@@ -431,16 +437,6 @@ idgen_namespace_rows_lock(const char *name)
 	return idgen_statement_run_for(IDGEN_SQL_LOCK_NAMESPACE, name) > 0 &&
 		(idgen_statement_run_for(IDGEN_SQL_LOCK_IDENTITY, name) > 0 ||
 		 idgen_statement_run_for(IDGEN_SQL_FIND_AUTHORITY, name) == 0);
-}
-
-/* Was anything ever granted or fenced? */
-bool
-idgen_namespace_rows_ever_granted(const char *name)
-{
-	bool		isnull;
-
-	idgen_statement_run_for(IDGEN_SQL_EVER_GRANTED, name);
-	return DatumGetBool(idgen_statement_value(0, 1, &isnull));
 }
 
 /* The clock at the last grant, in ticks; 0 if nothing is known. */

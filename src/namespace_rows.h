@@ -48,7 +48,6 @@ extern bool idgen_namespace_rows_merge_floor(const char *name, int64 floor,
 extern bool idgen_namespace_rows_merge_mark(const char *name, int32 worker,
 									  int64 high_water);
 extern bool idgen_namespace_rows_lock(const char *name);
-extern bool idgen_namespace_rows_ever_granted(const char *name);
 extern int64 idgen_namespace_rows_last_clock(const char *name);
 extern int64 idgen_namespace_rows_recorded_ms(const char *name);
 extern int64 idgen_namespace_rows_highest_mark(const char *name);

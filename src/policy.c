@@ -19,6 +19,10 @@
  * it: an answer decided before such a change is as good as one given before it,
  * and a transaction that has made one may go on to issue IDs.
  *
+ * PostgreSQL gives the locks of a session back when a transaction is rolled back.
+ * So where one namespace after the other is served, each is answered before the
+ * next may fail (round.c).
+ *
  * Order: a session has locked the row of the namespace before this lock.  The
  * authority process waits for neither.
  */

@@ -257,12 +257,19 @@ idgen_pool_survey(Oid database, IdgenCursorSurvey *surveys, int surveys_max)
  * Killing
  * -------------------------------------------------------------------- */
 
-/* The Unix millisecond from which on nothing was granted to a cursor. */
-static int64
-granted_until_ms(const IdgenSlotInfo *info, IdgenSlot *slot)
+/*
+ * The Unix millisecond from which on nothing was granted to the cursor that had
+ * this word, as read with its owner.  False if the slot has changed since: it may
+ * be another's by now, who counts in other ticks.
+ */
+static bool
+granted_until_ms(int slot_index, uint64 word, const IdgenSlotInfo *info, int64 *until_ms)
 {
-	return info->epoch_ms +
-		((int64) pg_atomic_read_u64(&slot->granted_end) - 1) * info->tick_ms + 1;
+	int64		granted_end = (int64) pg_atomic_read_u64(&idgen_slot(slot_index)->granted_end);
+
+	pg_read_barrier();
+	*until_ms = info->epoch_ms + (granted_end - 1) * info->tick_ms + 1;
+	return read_word(slot_index) == word;
 }
 
 /*
@@ -302,15 +309,16 @@ kill_slot(int slot_index, const IdgenTarget *target, int64 *patience_us)
 		IdgenSlotInfo info;
 		uint64		word = read_owner(slot_index, &info);
 		IdgenSlotPhase phase = phase_of(word);
+		int64		until_ms;
 
 		if ((phase != IDGEN_SLOT_RESERVED && phase != IDGEN_SLOT_ACTIVE &&
 			 phase != IDGEN_SLOT_KILLED) || !is_meant(target, word, &info))
 			return;
 		if (phase == IDGEN_SLOT_KILLED)
 		{
-			/* whoever killed it may be stopped, and not have noted that */
-			idgen_ended_note(info.database, info.namespace_name,
-							 granted_until_ms(&info, idgen_slot(slot_index)));
+			/* whoever killed it may be stopped, and not have noted that; DEAD, he has */
+			if (granted_until_ms(slot_index, word, &info, &until_ms))
+				idgen_ended_note(info.database, info.namespace_name, until_ms);
 			return;
 		}
 		if (phase == IDGEN_SLOT_RESERVED && swap_word(slot_index, word, IDGEN_SLOT_FREE))
@@ -401,12 +409,19 @@ idgen_pool_bound(Oid database)
 	for (int i = 0; i < idgen_shared->slot_count; i++)
 	{
 		IdgenSlotInfo info;
-		IdgenSlotPhase phase = phase_of(read_owner(i, &info));
+		IdgenSlotPhase phase;
+		uint64		word;
+		int64		until_ms;
 
+		do
+		{
+			word = read_owner(i, &info);
+			phase = phase_of(word);
+		} while ((phase == IDGEN_SLOT_ACTIVE || phase == IDGEN_SLOT_KILLED) &&
+				 !granted_until_ms(i, word, &info, &until_ms));
 		if ((phase == IDGEN_SLOT_ACTIVE || phase == IDGEN_SLOT_KILLED) &&
 			info.database == database)
-			idgen_ended_bound_cursor(database, info.namespace_name,
-									 granted_until_ms(&info, idgen_slot(i)));
+			idgen_ended_bound_cursor(database, info.namespace_name, until_ms);
 	}
 }
 

@@ -240,8 +240,9 @@ tick_from(const IdgenLayout *layout, int64 unix_ms)
 /*
  * The tick at which a namespace not granted from yet begins: after what was issued
  * from anything that was dropped.  From one of the same name, however long that
- * takes, a bound a horizon past the longest grant included; from another one, if it takes no longer than max_clock_error, as it does
- * unless that ran far ahead of the clock or this one has long ticks.
+ * takes, a bound a horizon past the longest grant included; from another one, if it
+ * takes no longer than max_clock_error, as it does unless that ran far ahead of the
+ * clock or this one has long ticks.
  */
 static int64
 begins_at(const IdgenRound *round, const IdgenLayout *layout, const char *name)
@@ -1298,39 +1299,51 @@ alert(IdgenJob *job)
 	idgen_alert_check(job->ns, job->marks, job->now, &range, job_stats(job));
 }
 
+/* Will a grant be issued from outside, or ahead of the clock, past what is promised? */
+static bool
+needs_promise(const IdgenGrantRow *row, const IdgenNamespace *ns, int64 end_ms)
+{
+	const IdgenMarks *marks = row->marks;
+
+	return (row->external || ns->run_ahead > 0) &&
+		(end_ms > marks->promised_ms ||
+		 (row->external && !marks->promised_external));
+}
+
 /*
  * What will be issued outside, or ahead of the clock, has a bound on disk before it
- * is granted, at most once a horizon.
+ * is granted, at most once a horizon.  A bound counts as promised when the file has
+ * it: if that fails, this raises, and the next grant asks for it again.
  */
 static void
 promise(IdgenRound *round)
 {
+	int64	   *bounds_ms = palloc0((round->item_count + 1) * sizeof(int64));
 	bool		unsaved = false;
 
 	for (int i = 0; i < round->item_count; i++)
 	{
 		const IdgenGrantRow *row = &round->items[i].row;
 		const IdgenNamespace *ns = round->jobs[round->items[i].job].ns;
-		IdgenMarks *marks = row->marks;
-		int64		end_ms = unix_ms(&ns->row.layout, row->grant.end);
+		const IdgenLayout *layout = &ns->row.layout;
+		int64		end_ms = unix_ms(layout, row->grant.end);
 
-		if ((!row->external && ns->run_ahead == 0) ||
-			(end_ms <= marks->promised_ms &&
-			 (marks->promised_external || !row->external)))
-			continue;
-		unsaved |= idgen_ended_promise(MyDatabaseId, ns->name, &ns->authority.uuid,
-									   unix_ms(&ns->row.layout, idgen_marks_highest(marks)), end_ms,
-									   ns->row.layout.horizon_ms, row->external,
-									   &marks->bound_ms);
+		if (needs_promise(row, ns, end_ms))
+			unsaved |= idgen_ended_promise(MyDatabaseId, ns->name, &ns->authority.uuid,
+										   unix_ms(layout, idgen_marks_highest(row->marks)),
+										   end_ms, layout->horizon_ms, row->external,
+										   &bounds_ms[i]);
 	}
 	if (unsaved)
 		idgen_ended_save();
 	for (int i = 0; i < round->item_count; i++)
 	{
-		IdgenMarks *marks = round->items[i].row.marks;
+		const IdgenGrantRow *row = &round->items[i].row;
 
-		marks->promised_ms = marks->bound_ms;
-		marks->promised_external |= round->items[i].row.external;
+		if (bounds_ms[i] == 0)
+			continue;
+		row->marks->promised_ms = bounds_ms[i];
+		row->marks->promised_external |= row->external;
 	}
 }
 
@@ -1426,15 +1439,14 @@ complain(const char *message, int sqlstate)
 				 errdetail("It goes on trying; failures of this kind are not logged again before a minute has passed without one.")));
 }
 
-/* One job of a round as a round of its own.  False if it failed. */
-static bool
+/* One job of a round as a round of its own. */
+static void
 serve_alone(const IdgenRound *whole, IdgenJob *job)
 {
 	IdgenRound	round = *whole;
 	IdgenJob	fresh = *job;
 	char		message[IDGEN_FAILURE_TEXT_MAX];
 	int			sqlstate = 0;
-	bool		done;
 
 	idgen_failure_set(&fresh.failure, IDGEN_FAILURE_NONE, NULL, NULL);
 	fresh.retry = false;
@@ -1443,40 +1455,45 @@ serve_alone(const IdgenRound *whole, IdgenJob *job)
 	round.jobs = &fresh;
 	round.job_count = 1;
 	round.item_count = 0;
-	done = try_round(&round, message, &sqlstate);
-	if (!done)
+	if (!try_round(&round, message, &sqlstate))
 	{
 		complain(message, sqlstate);
 		fresh.ns = NULL;
 		fail(&fresh, IDGEN_FAILURE_UNAVAILABLE, message, NULL, true);
 	}
 	*job = fresh;
-	return done;
 }
 
 /*
  * Serve a round; every job has its outcome afterwards, and every request of an
- * external generator whose job did not fail has its answer.  False if any
- * transaction failed.
+ * external generator whose job did not fail has its answer, which "answer" gives.
+ *
+ * That happens as long as the policies are held by which it was decided.  A
+ * transaction that fails lets go of them all, so a job that is served by itself is
+ * answered before the next one is begun.
  */
-bool
-idgen_round_serve(IdgenRound *round)
+void
+idgen_round_serve(IdgenRound *round, void (*answer) (IdgenRound *round, IdgenJob *job))
 {
 	char		message[IDGEN_FAILURE_TEXT_MAX];
 	int			sqlstate = 0;
-	bool		done = true;
+	bool		alone;
 
 	round->item_max = round->survey_count + round->job_count +
 		round->request_count;
 	round->item_count = 0;
 	round->items = palloc((round->item_max + 1) * sizeof(IdgenItem));
 	round->answers = palloc0((round->request_count + 1) * sizeof(IdgenAnswer));
-	if (!try_round(round, message, &sqlstate))
-		for (int i = 0; i < round->job_count; i++)
-			done &= serve_alone(round, &round->jobs[i]);
+	alone = !try_round(round, message, &sqlstate);
+	for (int i = 0; i < round->job_count; i++)
+	{
+		if (alone)
+			serve_alone(round, &round->jobs[i]);
+		answer(round, &round->jobs[i]);
+	}
+	idgen_policy_let_go();
 	for (int i = 0; i < round->job_count; i++)
 		if (!round->jobs[i].changed)
 			idgen_stats_set_standing(job_stats(&round->jobs[i]),
 									 &round->jobs[i].failure);
-	return done;
 }

@@ -156,7 +156,8 @@ typedef struct IdgenAnswer
 
 /*
  * One request per process: it waits for one thing at a time.  All fields:
- * directory lock.  The ticket tells a waiter's request from an older one of
+ * directory lock; only whether one is pending may be asked without, by who looks
+ * again under the lock, or only watches.  The ticket tells a waiter's request from an older one of
  * the same process that it gave up.
  */
 typedef struct IdgenRequest

@@ -493,34 +493,6 @@ indexes_intact(Relation relation)
 }
 
 /*
- * Look the tables up without an error: true if each is there and can be read by a
- * statement.  For DROP EXTENSION, which succeeds whatever was done to the tables;
- * triggers and indexes of what is dropped are gone by then, and not asked for.
- */
-bool
-idgen_tables_find_quietly(void)
-{
-	char	   *schema_name;
-	IdgenTable	missing;
-	bool		readable = found.valid ||
-		look_up_settled(&schema_name, &missing) == IDGEN_LOOK_UP_FOUND;
-
-	for (int i = 0; i < IDGEN_TABLE_COUNT && readable; i++)
-	{
-		Relation	relation = try_relation_open(found.relids[i], AccessShareLock);
-
-		if (relation == NULL)
-			return false;
-		readable = relation->rd_rel->relkind == RELKIND_RELATION &&
-			!relation->rd_rel->relrowsecurity &&
-			!relation->rd_rel->relforcerowsecurity &&
-			columns_intact(&shapes[i], relation);
-		relation_close(relation, AccessShareLock);
-	}
-	return readable;
-}
-
-/*
  * Is a table as the install script made it?  If not, *why says what differs.
  * The caller has the relation open.
  */
@@ -931,18 +903,6 @@ idgen_tables_read_holder(int64 incarnation, IdgenHolderRow *row)
  * While they are being dropped
  * -------------------------------------------------------------------- */
 
-/* Attribute numbers of idgen_floor. */
-enum
-{
-	FLOOR_NAMESPACE = 1, FLOOR_FLOOR, FLOOR_EXTERNAL_END
-};
-
-/* Of idgen_worker. */
-enum
-{
-	WORKER_NAMESPACE = 1, WORKER_WORKER, WORKER_HIGH_WATER
-};
-
 /* A look at all rows of a table, whatever is attached to it. */
 typedef struct IdgenLook
 {
@@ -1131,10 +1091,10 @@ idgen_tables_dropped(int *count, int64 *external_ms)
 		if (at < 0)
 			continue;
 		end_ms = tick_ms(&dropped.layouts[at],
-						 DatumGetInt64(look_column(&look, FLOOR_EXTERNAL_END)));
+						 DatumGetInt64(look_column(&look, IDGEN_FLOOR_EXTERNAL_END)));
 		*external_ms = Max(*external_ms, end_ms);
 		end_ms = Max(end_ms, tick_ms(&dropped.layouts[at],
-									 DatumGetInt64(look_column(&look, FLOOR_FLOOR))));
+									 DatumGetInt64(look_column(&look, IDGEN_FLOOR_FLOOR))));
 		dropped.marks[at].told_ms = Max(dropped.marks[at].told_ms, end_ms);
 		dropped.marks[at].granted_ms = Max(dropped.marks[at].granted_ms, end_ms);
 	}
@@ -1149,7 +1109,7 @@ idgen_tables_dropped(int *count, int64 *external_ms)
 			dropped.marks[at].granted_ms =
 				Max(dropped.marks[at].granted_ms,
 					tick_ms(&dropped.layouts[at],
-							DatumGetInt64(look_column(&look, WORKER_HIGH_WATER))));
+							DatumGetInt64(look_column(&look, IDGEN_WORKER_HIGH_WATER))));
 	}
 	look_end(&look);
 	*count = dropped.count;

@@ -41,6 +41,16 @@ enum
 	IDGEN_NAMESPACE_SPLIT_PARTS
 };
 
+/* Of idgen_floor, and of idgen_worker. */
+enum
+{
+	IDGEN_FLOOR_NAMESPACE = 1, IDGEN_FLOOR_FLOOR, IDGEN_FLOOR_EXTERNAL_END
+};
+enum
+{
+	IDGEN_WORKER_NAMESPACE = 1, IDGEN_WORKER_WORKER, IDGEN_WORKER_HIGH_WATER
+};
+
 /* A row of idgen_namespace. */
 typedef struct IdgenNamespaceRow
 {
@@ -93,7 +103,6 @@ extern uint64 idgen_tables_version;
 
 /* --- anywhere */
 extern bool idgen_tables_find(void);
-extern bool idgen_tables_find_quietly(void);
 extern Oid	idgen_tables_relid(IdgenTable table);
 extern bool idgen_tables_ours(Oid relid);
 extern IdgenEndedMarks *idgen_tables_dropped(int *count, int64 *external_ms);

@@ -246,10 +246,10 @@ if rule drops-before-commit 115_drops 'cannot be written down is refused'; then
 	take src/hooks.c 'write_down_pending(void)' 'pg_attribute_unused() write_down_pending(void)'
 fi
 if rule drops-outside 115_drops 'after what was granted outside'; then
-	take src/round.c 'if ((!row->external && ns->run_ahead == 0) ||' 'if (row->external || ns->run_ahead == 0 ||'
+	take src/round.c 'return (row->external || ns->run_ahead > 0) &&' 'return !row->external && ns->run_ahead > 0 &&'
 fi
 if rule drops-ahead 115_drops 'begins after what ran ahead'; then
-	take src/round.c 'if ((!row->external && ns->run_ahead == 0) ||' 'if (!row->external ||'
+	take src/round.c 'return (row->external || ns->run_ahead > 0) &&' 'return row->external &&'
 fi
 if rule drops-saved 115_drops 'so is a grant outside'; then
 	take src/round.c '	if (unsaved)
@@ -262,6 +262,15 @@ if rule drops-saved 115_drops 'so is a grant outside'; then
 fi
 if rule drops-overtaken 115_drops 'does not know of is not issued again'; then
 	take src/fence.c 'verdict == IDGEN_IDENTITY_SAME && fence_overtaken(ns)' 'false && fence_overtaken(ns)'
+fi
+if rule drops-unwritten 116_bounds 'and still none goes outside'; then
+	take src/round.c '&bounds_ms[i]);' '&bounds_ms[i]), row->marks->promised_ms = bounds_ms[i];'
+fi
+if rule drops-killed-last 116_bounds 'begins after what its cursors issued'; then
+	take src/ended.c 'if (entry->database == database &&
+			strcmp(' 'if (entry->database == database && !entry->gone &&
+			strcmp('
+	take src/ended.c 'entry->dropped_ms = latest_ms(entry);' '(void) entry;'
 fi
 if rule drops-exact 115_drops 'issued at once, time 2'; then
 	take src/ended.c 'bool		known = entry->whole &&' 'bool		known = false && entry->whole &&'
@@ -286,9 +295,9 @@ if rule born-empty pauses:reuse 'all inside grants'; then
 	take src/pool.c 'idgen_cursor_init(&slot->cursor, idgen_shared->infos[slot_index].worker);' ''
 fi
 if rule kill-without-directory 019_killed:directory 'has ended with an error'; then
-	take src/pool.c 'IdgenTarget target = {.database = database, .namespace_name = namespace_name};
+	take src/pool.c '.namespace_name = namespace_name};
 
-	kill_all(&target);' 'IdgenTarget target = {.database = database, .namespace_name = namespace_name};
+	kill_all(&target);' '.namespace_name = namespace_name};
 
 	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE, INT64_C(1000000)))
 		return;
@@ -545,12 +554,8 @@ if rule fence-highest-mark 114_fence_facts 'past the highest mark'; then
 fi
 if rule fence-above 114_fence_facts 'past an ID that somebody has seen'; then
 	take src/operation.c 'idgen_fence_raise(ns, tick_above(ns, mail->above));
-	(void) idgen_namespace_rows_floor(ns->name, &floor);
-	aftermath->floor = floor.floor;
-	aftermath->kill_namespace = true;' 'idgen_fence_raise(ns, 0);
-	(void) idgen_namespace_rows_floor(ns->name, &floor);
-	aftermath->floor = floor.floor;
-	aftermath->kill_namespace = true;'
+	(void)' 'idgen_fence_raise(ns, 0);
+	(void)'
 fi
 if rule fence-distance 107_fence 'not before the fence was over'; then
 	take src/core/grant.c 'distance = facts->horizon + facts->clock_error' 'distance = 1'
@@ -710,6 +715,12 @@ if rule policy-held 132_policy 'by a policy that is being changed'; then
 fi
 if rule policy-change-waits 132_policy 'the policy is not changed under it'; then
 	take src/namespace_functions.c '		idgen_policy_begin_change(ns->name, until_us);' '		;'
+fi
+if rule policy-answered-each 132_policy 'the answer was given before that'; then
+	take src/round.c '		answer(round, &round->jobs[i]);
+	}' '	}
+	for (int i = 0; i < round->job_count; i++)
+		answer(round, &round->jobs[i]);'
 fi
 if rule policy-committed 131_quorum 'nor given up in one'; then
 	take src/namespace_functions.c 'if (changed_here)' 'if (false)'
