@@ -11,6 +11,8 @@
 
 #include "access/xlog.h"
 
+#include "clock.h"
+
 /* A field with less than this left is near its end. */
 #define LIFETIME_SHORT_MS	(INT64_C(2) * 365 * 24 * 3600 * 1000)
 
@@ -21,13 +23,40 @@
 #define WORKERS_FREE_ONE_IN 10
 #define WORKERS_FEW			8
 
-/* Note a condition; true if it has just begun to hold. */
+/* So many messages in a minute, from one database. */
+#define ALERTS_MAX			20
+#define ALERTS_WITHIN_US	INT64_C(60000000)
+
+/*
+ * Is another message a minute too many?  What was logged is noted in the statistics of a
+ * namespace, which are given to others where namespaces are many: then it would be
+ * logged again and again, as fast as they are used.
+ */
+static bool
+may_log(void)
+{
+	static int64 since_us = 0;
+	static int	count = 0;
+	int64		now_us = idgen_clock_monotonic_us();
+
+	if (since_us == 0 || now_us - since_us >= ALERTS_WITHIN_US)
+	{
+		since_us = now_us;
+		count = 0;
+	}
+	return count++ < ALERTS_MAX;
+}
+
+/*
+ * Note a condition; true if it has just begun to hold, and is to be logged.  What is
+ * not logged has not begun yet.
+ */
 static bool
 begins(IdgenStats *stats, IdgenAlert alert, bool holds)
 {
-	bool		begun = holds && !stats->alerted[alert];
+	bool		begun = holds && !stats->alerted[alert] && may_log();
 
-	stats->alerted[alert] = holds;
+	stats->alerted[alert] = holds && (stats->alerted[alert] || begun);
 	return begun;
 }
 

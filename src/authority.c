@@ -577,6 +577,7 @@ pin_settings(void)
 		{"transaction_timeout", "0"},
 		{"row_security", "off"},
 		{"session_replication_role", "origin"},
+		{"exit_on_error", "off"},
 		{"plan_cache_mode", "auto"},
 
 		/* rows are reached by key or by their place, however dead versions

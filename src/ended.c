@@ -147,23 +147,33 @@ find_entry(Oid database, const char *namespace_name)
 
 /*
  * The same, made if need be in place of the one longest past; NULL if there is no
- * room.  Caller holds the lock exclusively.
+ * room.  A database gets no more entries that are not past than it leaves to all
+ * others: so none can use them up, for hours, however many namespaces it has.
+ * Caller holds the lock exclusively.
  */
 static IdgenEnded *
 make_entry(Oid database, const char *namespace_name)
 {
 	IdgenEnded *entry = find_entry(database, namespace_name);
 	IdgenEnded *oldest = &state()->entries[0];
+	int64		now_ms = idgen_clock_wall_ms();
+	int			mine = 0;
+	int			past = 0;
 
 	if (entry != NULL)
 		return entry;
-	for (int i = 1; i < IDGEN_ENDED_MAX && is_used(oldest); i++)
+	for (int i = 0; i < IDGEN_ENDED_MAX; i++)
 	{
 		entry = &state()->entries[i];
-		if (!is_used(entry) || latest_ms(entry) < latest_ms(oldest))
+		if (is_used(oldest) &&
+			(!is_used(entry) || latest_ms(entry) < latest_ms(oldest)))
 			oldest = entry;
+		if (latest_ms(entry) <= now_ms)
+			past++;
+		else if (entry->database == database)
+			mine++;
 	}
-	if (is_used(oldest) && latest_ms(oldest) > idgen_clock_wall_ms())
+	if (mine >= past)
 		return NULL;
 	memset(oldest, 0, sizeof(*oldest));
 	oldest->database = database;
@@ -183,9 +193,9 @@ need_entry(Oid database, const char *namespace_name)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("cannot remember until when namespace \"%s\" issues IDs", namespace_name),
-				 errdetail("%d namespaces of this server are remembered, and all of them issue, or were granted, past now.",
+				 errdetail("Of the %d namespaces that this server remembers, this database has half of what others leave; all of those issue, or were granted, past now.",
 						   IDGEN_ENDED_MAX),
-				 errhint("Retry when grants of others have ended.")));
+				 errhint("Retry when grants have ended, or use shorter ones.")));
 	}
 	return entry;
 }
@@ -534,14 +544,17 @@ idgen_ended_overtook(Oid database, const char *namespace_name,
 /*
  * A cursor was killed that issued until issued_ms.  Also at commit, so without
  * failing: if some process is stopped while it holds the lock, the bounds stand.
+ * The lock is tried for until *patience_us is used up, and after that only tried.
  */
 void
-idgen_ended_note(Oid database, const char *namespace_name, int64 issued_ms)
+idgen_ended_note(Oid database, const char *namespace_name, int64 issued_ms,
+				 int64 *patience_us)
 {
 	IdgenEnded *entry;
 
-	if (!idgen_lock_within(&state()->lock, LW_EXCLUSIVE, WITHIN_US))
+	if (!idgen_lock_within(&state()->lock, LW_EXCLUSIVE, *patience_us))
 	{
+		*patience_us = 0;
 		pg_atomic_write_u32(&state()->missed, 1);
 		return;
 	}

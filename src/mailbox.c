@@ -243,11 +243,12 @@ answered(uint64 ticket, IdgenAnswer *answer)
 
 /*
  * Give a request up, so that it is not carried out later.  Must not fail: it is
- * called while an error is on its way.
+ * called while an error is on its way, or the process exits.
  */
 static void
-withdraw(uint64 ticket)
+withdraw(int code, Datum arg)
 {
+	uint64		ticket = (uint64) DatumGetInt64(arg);
 	IdgenRequest *request = my_request();
 
 	if (!idgen_lock_directory_within(LEAVE_WITHIN_US))
@@ -308,22 +309,21 @@ idgen_mailbox_call(IdgenMail *mail, IdgenAnswer *answer)
 {
 	int64		within_ms = Max(idgen_wait_timeout_ms, IDGEN_COMMAND_WITHIN_MIN_MS);
 	volatile bool done = false;
-	uint64		ticket;
+	Datum		ticket;
 
 	mail->expires_at_us = idgen_clock_monotonic_us() + within_ms * 1000;
-	ticket = idgen_mailbox_post(mail);
-	PG_TRY();
+	ticket = Int64GetDatum((int64) idgen_mailbox_post(mail));
+
+	/* also if the session is terminated: it may have been going to wait for an hour */
+	PG_ENSURE_ERROR_CLEANUP(withdraw, ticket);
 	{
-		done = idgen_mailbox_wait(ticket, mail->expires_at_us, answer);
+		done = idgen_mailbox_wait((uint64) DatumGetInt64(ticket),
+								  mail->expires_at_us, answer);
 	}
-	PG_FINALLY();
-	{
-		if (!done)
-			withdraw(ticket);
-	}
-	PG_END_TRY();
+	PG_END_ENSURE_ERROR_CLEANUP(withdraw, ticket);
 	if (done)
 		return;
+	withdraw(0, ticket);
 	if (answer->failure.kind == IDGEN_FAILURE_NONE)
 		idgen_failure_set(&answer->failure, IDGEN_FAILURE_UNAVAILABLE,
 						  "The authority process did not answer in time; it may still carry the request out.",

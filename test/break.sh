@@ -295,14 +295,13 @@ if rule born-empty pauses:reuse 'all inside grants'; then
 	take src/pool.c 'idgen_cursor_init(&slot->cursor, idgen_shared->infos[slot_index].worker);' ''
 fi
 if rule kill-without-directory 019_killed:directory 'has ended with an error'; then
-	take src/pool.c '.namespace_name = namespace_name};
-
-	kill_all(&target);' '.namespace_name = namespace_name};
-
-	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE, INT64_C(1000000)))
+	take src/pool.c '	kill_all_within(&target, patience);' '	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE, INT64_C(1000000)))
 		return;
-	kill_all(&target);
+	kill_all_within(&target, patience);
 	idgen_unlock_directory();'
+fi
+if rule kill-waits-once 026_hostile 'a commit that kills many cursors'; then
+	take src/ended.c '		*patience_us = 0;' ''
 fi
 if rule kill-stopped-holder 019_killed:cursor 'begins after all that was granted'; then
 	take src/pool.c 'last_tick = (int64) pg_atomic_read_u64(&slot->granted_end) - 1' 'last_tick = slot->cursor.last_tick'
@@ -450,6 +449,30 @@ if rule operations-in-turn 018_in_time 'grants come all the same'; then
 fi
 if rule start-pause 007_database_commands 'but few'; then
 	take src/mailbox.c 'return START_RETRY_US << (2 * Min(Max(entry->starts - 1, 0), START_STEPS_MAX));' 'return START_RETRY_US;'
+fi
+if rule setting-exit-on-error 026_hostile 'a setting that ends processes'; then
+	take src/authority.c '		{"exit_on_error", "off"},' ''
+fi
+if rule request-of-terminated 026_hostile 'a session that is terminated'; then
+	take src/mailbox.c 'PG_ENSURE_ERROR_CLEANUP(withdraw, ticket);' 'PG_TRY();'
+	take src/mailbox.c 'PG_END_ENSURE_ERROR_CLEANUP(withdraw, ticket);' 'PG_CATCH();
+	{
+		withdraw(0, ticket);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();'
+fi
+if rule one-change 026_hostile 'a transaction of many changes'; then
+	take src/hooks.c 'if (idgen_shared != NULL && !is_pending_change(namespace_name))' 'if (idgen_shared != NULL && (true || !is_pending_change(namespace_name)))'
+fi
+if rule alerts-limited 026_hostile 'many namespaces with something to tell'; then
+	take src/alert.c 'return count++ < ALERTS_MAX;' 'return count++ >= 0;'
+fi
+if rule ended-shares 026_hostile 'a database with very many namespaces'; then
+	take src/ended.c 'if (mine >= past)' 'if (past == 0 && mine >= 0)'
+fi
+if rule row-type 026_hostile 'a row type that was altered'; then
+	take src/incarnation_functions.c 'if (!intact)' 'if (!intact && false)'
 fi
 if rule operations-by-turns 018_in_time 'a command that waits for no row'; then
 	take src/authority.c 'round->requests[(first + i) % round->request_count]' 'round->requests[i]'
