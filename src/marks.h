@@ -44,6 +44,7 @@ typedef struct IdgenMarks
 	int64		external_end;	/* no external grant ends later */
 	ItemPointerData floor_tid;
 	bool		inherited;		/* what was granted before was passed on, see ended.c */
+	bool		begun;			/* something was granted above the floor */
 	int64		promised_ms;	/* Unix ms that is a bound in the file of ended.c */
 	bool		promised_external;	/* it knows of external grants */
 	int64		length_needed;	/* see idgen_grant_length_needed; 0 = any */

@@ -261,14 +261,17 @@ begins_at(const IdgenRound *round, const IdgenLayout *layout, const char *name)
 
 /*
  * Raise the floor of a namespace not granted from yet to where it begins, before
- * the first grant and in the same transaction.
+ * the first grant and in the same transaction.  A copy of a database has marks, but
+ * none above its floor.
  */
 static bool
 begin_after_dropped(const IdgenRound *round, IdgenJob *job, const IdgenNamespace *ns)
 {
 	int64		begin;
 
-	if (job->marks->count > 0)
+	job->marks->begun = job->marks->begun ||
+		idgen_marks_highest(job->marks) > job->marks->floor;
+	if (job->marks->begun)
 		return true;
 	begin = begins_at(round, &ns->row.layout, job->name);
 	if (begin <= job->marks->floor)

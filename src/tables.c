@@ -47,6 +47,7 @@
 #include "utils/timestamp.h"
 
 #include "clock.h"
+#include "identity.h"
 #include "settings.h"
 #include "shmem.h"
 
@@ -1040,6 +1041,7 @@ list_namespaces(IdgenDropped *dropped, Oid schema)
 		look_text(&look, IDGEN_NAMESPACE_NAME, marks->namespace_name);
 		layout->epoch_ms = DatumGetInt64(look_column(&look, IDGEN_NAMESPACE_EPOCH_MS));
 		layout->tick_ms = DatumGetInt64(look_column(&look, IDGEN_NAMESPACE_TICK_MS));
+		layout->horizon_ms = DatumGetInt64(look_column(&look, IDGEN_NAMESPACE_HORIZON_MS));
 		if (layout->tick_ms > 0 && marks->namespace_name[0] != '\0')
 			dropped->count++;
 	}
@@ -1061,6 +1063,56 @@ dropped_namespace(IdgenDropped *dropped, const IdgenLook *look)
 			return dropped->last = at;
 	}
 	return -1;
+}
+
+/*
+ * A namespace that was promoted, restored or copied here, and not used since, may have
+ * granted more than its tables know: as much as a fence allows for.  One that is dropped
+ * before it is fenced leaves that behind.  A copy of a database is an ID space of its
+ * own.
+ */
+static void
+allow_for_unknown(IdgenDropped *dropped, Oid schema)
+{
+	bool	   *known = palloc0((dropped->count + 1) * sizeof(bool));
+	int64		now_ms = idgen_clock_wall_ms();
+	IdgenIdentity here;
+	IdgenLook	look;
+
+	idgen_identity_read(&here);
+	look_begin(&look, IDGEN_TABLE_AUTHORITY, schema);
+	while (look_next(&look))
+	{
+		int			at = dropped_namespace(dropped, &look);
+		IdgenIdentity recorded = {
+			.system_identifier = (uint64) DatumGetInt64(look_column(&look, AUTHORITY_SYSTEM_IDENTIFIER)),
+			.database = DatumGetObjectId(look_column(&look, AUTHORITY_DATABASE)),
+			.timeline = (uint32) DatumGetInt64(look_column(&look, AUTHORITY_TIMELINE)),
+			.control_inode = (uint64) DatumGetInt64(look_column(&look, AUTHORITY_CONTROL_INODE)),
+			.control_birth = DatumGetInt64(look_column(&look, AUTHORITY_CONTROL_BIRTH)),
+			.version_inode = (uint64) DatumGetInt64(look_column(&look, AUTHORITY_VERSION_INODE)),
+			.version_birth = DatumGetInt64(look_column(&look, AUTHORITY_VERSION_BIRTH))
+		};
+		IdgenIdentityVerdict verdict = idgen_identity_compare(&recorded, &here);
+
+		if (at >= 0)
+			known[at] = verdict == IDGEN_IDENTITY_SAME ||
+				verdict == IDGEN_IDENTITY_OTHER_DATABASE;
+	}
+	look_end(&look);
+
+	for (int i = 0; i < dropped->count; i++)
+	{
+		IdgenEndedMarks *marks = &dropped->marks[i];
+		int64		horizon_ms = dropped->layouts[i].horizon_ms;
+
+		if (known[i])
+			continue;
+		marks->granted_ms = Max(marks->granted_ms, now_ms + horizon_ms) +
+			idgen_max_clock_error_ms;
+		marks->told_ms = marks->granted_ms;
+	}
+	pfree(known);
 }
 
 /*
@@ -1112,6 +1164,7 @@ idgen_tables_dropped(int *count, int64 *external_ms)
 							DatumGetInt64(look_column(&look, IDGEN_WORKER_HIGH_WATER))));
 	}
 	look_end(&look);
+	allow_for_unknown(&dropped, schema);
 	*count = dropped.count;
 	return dropped.marks;
 }

@@ -272,6 +272,13 @@ if rule drops-killed-last 116_bounds 'begins after what its cursors issued'; the
 			strcmp('
 	take src/ended.c 'entry->dropped_ms = latest_ms(entry);' '(void) entry;'
 fi
+if rule drops-unknown 134_dropped_unknown 'unknown to the standby'; then
+	take src/tables.c '		if (known[i])
+			continue;' '		continue;'
+fi
+if rule drops-before-copies 134_dropped_unknown 'granted under its name'; then
+	take src/round.c 'idgen_marks_highest(job->marks) > job->marks->floor;' 'job->marks->count > 0;'
+fi
 if rule drops-exact 115_drops 'issued at once, time 2'; then
 	take src/ended.c 'bool		known = entry->whole &&' 'bool		known = false && entry->whole &&'
 fi
