@@ -190,7 +190,7 @@ RETURNS bigint
 AS 'MODULE_PATHNAME', 'idgen_next'
 LANGUAGE C VOLATILE PARALLEL SAFE COST 1;
 COMMENT ON FUNCTION @extschema@.idgen_next(text) IS
-'idgen: a new unique, positive, time-sorted 64-bit ID. Errors IG001 to IG009; waits at most idgen.wait_timeout';
+'idgen: a new unique, positive, time-sorted 64-bit ID; waits at most idgen.wait_timeout. Errors: IG001 not_yet_valid, IG002 grant_exhausted, IG003 capacity_exhausted, IG004 clock_error, IG005 unavailable, IG006 namespace_exhausted, IG007 authority_unconfirmed, IG008 incarnation_rejected, IG009 namespace_retired';
 
 CREATE FUNCTION @extschema@.idgen_next_batch(count integer, namespace text DEFAULT 'default')
 RETURNS SETOF bigint
@@ -325,7 +325,7 @@ RETURNS record
 AS 'MODULE_PATHNAME', 'idgen_activate'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_activate(text) IS
-'idgen: a fresh incarnation for an external generator, with its first grant';
+'idgen: a fresh incarnation for an external generator, with its first grant. Errors as of idgen_next; needs the privilege acquire (42501)';
 
 CREATE TYPE @extschema@.idgen_acquired AS (worker integer, incarnation bigint,
     grant_id bigint, start_ms bigint, end_ms_exclusive bigint, format text);
@@ -345,7 +345,7 @@ RETURNS void
 AS 'MODULE_PATHNAME', 'idgen_deactivate'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_deactivate(bigint, text) IS
-'idgen: an external generator ends its incarnation';
+'idgen: an external generator ends its incarnation; its worker is free again when its last grant ends';
 
 CREATE FUNCTION @extschema@.idgen_end_incarnation(incarnation bigint)
 RETURNS void
@@ -360,14 +360,14 @@ RETURNS void
 AS 'MODULE_PATHNAME', 'idgen_adopt_namespace'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_adopt_namespace(text, bigint, integer, integer) IS
-'idgen: an operator''s word that the original of a copied authority never issues again';
+'idgen: an operator''s word that the original of a copied authority never issues again, or keeps to other workers. Fences, at once, whatever the calling transaction does';
 
 CREATE FUNCTION @extschema@.idgen_fence_namespace(name text, above bigint DEFAULT NULL)
 RETURNS void
 AS 'MODULE_PATHNAME', 'idgen_fence_namespace'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_fence_namespace(text, bigint) IS
-'idgen: moves every high-water mark past all that a lost copy can have granted';
+'idgen: moves all that will be issued past what a lost copy of the authority can have granted, and past the ID above; at once, whatever the calling transaction does. Ends every incarnation';
 
 CREATE FUNCTION @extschema@.idgen_confirm_clock()
 RETURNS void
@@ -445,7 +445,7 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'idgen_stat_worker'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION @extschema@.idgen_stat_worker() IS
-'idgen: the authority worker of this database and this server; see view idgen_stat_authority';
+'idgen: the authority process of this database, and this server; see view idgen_stat_authority';
 
 REVOKE ALL ON FUNCTION @extschema@.idgen_stat_counters(), @extschema@.idgen_stat_cursors(),
     @extschema@.idgen_stat_worker() FROM PUBLIC;
@@ -515,7 +515,7 @@ SELECT w.*, pg_catalog.pg_total_relation_size('@extschema@.idgen_grant'::pg_cata
         WHERE i.state OPERATOR(pg_catalog.=) 'active') AS incarnations_active
 FROM @extschema@.idgen_stat_worker() w;
 COMMENT ON VIEW @extschema@.idgen_stat_authority IS
-'idgen: one row: the authority worker of this database (pid is null while none is needed), free cursors, kernel clock, fsync';
+'idgen: one row: the authority process of this database (pid is null while none is needed), free cursors, kernel clock, fsync';
 
 GRANT SELECT ON @extschema@.idgen_stat_namespace, @extschema@.idgen_stat_cursor,
     @extschema@.idgen_stat_authority TO pg_monitor;

@@ -144,7 +144,7 @@ SELECT * FROM pg_temp.try('durability => ''local''', 'durability => ''quorum''',
     'promotion => ''Fence''', 'promotion => ''''', 'promotion => ''always''',
     'durability => ''quorum'', promotion => ''trust''',
     'restricted => true', 'restricted => false');
--- Split needs a worker in each half. It is the default from 16 workers on.
+-- Split needs a worker in each part. It is the default from 16 workers on.
 SELECT * FROM pg_temp.try('promotion => ''split'', worker_bits => 0',
     'promotion => ''split'', first_worker => 3, last_worker => 3',
     'promotion => ''split'', first_worker => 3, last_worker => 4',
@@ -154,7 +154,7 @@ SELECT idgen_create_namespace('ns 16', first_worker => 4, last_worker => 19);
 SELECT idgen_create_namespace('ns fence 16', first_worker => 4, last_worker => 19, promotion => 'fence');
 SELECT name, promotion FROM idgen_namespace WHERE name IN ('default', 'ns 15', 'ns 16', 'ns fence 16', 'ns one worker')
 ORDER BY name;
--- Under split, a server uses one half of the workers.
+-- Under split, a server uses one part of the workers.
 SELECT bool_and(worker BETWEEN 4 AND 19 AND worker % 2 = (SELECT split_remainder FROM idgen_authority WHERE namespace = 'ns 16'))
 FROM idgen_next_batch(20000, 'ns 16') id, idgen_decode(id, 'ns 16');
 SELECT namespace, split_modulus FROM idgen_authority

@@ -91,6 +91,7 @@ SELECT idgen_create_namespace('retire decoding', issuing => false);
 SELECT pg_temp.outcome('SELECT idgen_next(''retire decoding'')');
 SELECT pg_temp.outcome('SELECT idgen_next_batch(1, ''retire decoding'')');
 SELECT pg_temp.outcome('SELECT idgen_next_json(''retire decoding'')');
+SELECT pg_temp.outcome('SELECT idgen_activate(''retire decoding'')');
 SELECT idgen_retire_namespace('retire decoding');
 SELECT pg_temp.outcome('SELECT idgen_next(''retire decoding'')');
 

@@ -438,7 +438,7 @@ judge_dry(const IdgenCall *call, char *words, const char **detail, const char **
 	if (waiting_us >= call->dry_us)
 	{
 		snprintf(words, IDGEN_FAILURE_TEXT_MAX,
-				 "The authority worker did not answer within " INT64_FORMAT " ms, and no cause is known.",
+				 "The authority process did not answer within " INT64_FORMAT " ms, and no cause is known.",
 				 waiting_us / 1000);
 		return IDGEN_FAILURE_GRANT;
 	}
@@ -451,7 +451,7 @@ judge_dry(const IdgenCall *call, char *words, const char **detail, const char **
 		return IDGEN_FAILURE_UNAVAILABLE;
 	}
 	snprintf(words, IDGEN_FAILURE_TEXT_MAX,
-			 "The authority worker answered, but no grant was left to this call within " INT64_FORMAT " ms, and no cause is known.",
+			 "The authority process answered, but no grant was left to this call within " INT64_FORMAT " ms, and no cause is known.",
 			 (call->vain_us + waiting_us) / 1000);
 	return IDGEN_FAILURE_GRANT;
 }

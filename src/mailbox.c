@@ -191,11 +191,11 @@ judge_worker(IdgenFailure *failure)
 	idgen_unlock_directory();
 	if (missing)
 		idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
-						  "No background worker slot is free for the authority worker, and none was given up by another database in time.",
+						  "No background worker slot is free for the authority process, and none was given up by another database in time.",
 						  "Retry, or raise \"max_worker_processes\".");
 	else if (starting)
 		idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
-						  "The authority worker is being started, by this call or another; that takes some ten milliseconds on a machine that is not busy.",
+						  "The authority process is being started, by this call or another; that takes some ten milliseconds on a machine that is not busy.",
 						  "Retry; if it goes on, look in the server log for why it ends.");
 }
 
@@ -326,7 +326,7 @@ idgen_mailbox_call(IdgenMail *mail, IdgenAnswer *answer)
 		return;
 	if (answer->failure.kind == IDGEN_FAILURE_NONE)
 		idgen_failure_set(&answer->failure, IDGEN_FAILURE_UNAVAILABLE,
-						  "The authority worker did not answer in time; it may still carry the request out.",
+						  "The authority process did not answer in time; it may still carry the request out.",
 						  NULL);
 }
 

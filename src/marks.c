@@ -185,7 +185,7 @@ idgen_marks_list(const IdgenMarks *marks)
 /*
  * Count the workers of a range that are reserved past "now" for external
  * incarnations, all and a role's; also for those that have ended, until their
- * grants end.  Those of the parts that other timelines use take nothing from ours.
+ * grants end.  Those of the part that a parent uses take nothing from ours.
  */
 void
 idgen_marks_count_external(const IdgenMarks *marks, const IdgenWorkerRange *range,

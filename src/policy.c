@@ -149,7 +149,7 @@ take_or_fail(bool (*take) (const char *name), const char *name, int64 until_us)
 		ereport(ERROR,
 				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
 				 errmsg("policy of namespace \"%s\" could not be changed", name),
-				 errdetail("Another session changes it, or the authority worker is giving an answer that rests on it."),
+				 errdetail("Another session changes it, or the authority process is giving an answer that rests on it."),
 				 errhint("Retry; if it goes on, look in pg_locks for who holds the lock, and whether that process is stopped.")));
 	}
 	PG_END_TRY();

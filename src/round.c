@@ -339,7 +339,8 @@ open_namespace(const IdgenRound *round, IdgenJob *job)
 	else if (ns == NULL)
 		fail(job, IDGEN_FAILURE_UNDEFINED, NULL, NULL, false);
 	else if (ns->row.retired || !ns->row.issuing)
-		fail(job, IDGEN_FAILURE_RETIRED, NULL, NULL, false);
+		fail(job, IDGEN_FAILURE_RETIRED,
+			 ns->row.retired ? NULL : "It was created for decoding only.", NULL, false);
 	else if (ns->format_changed)
 		fail(job, IDGEN_FAILURE_UNAVAILABLE, "Its format was changed from outside.",
 			 "Undo the change: IDs of two formats cannot be told apart.", false);
@@ -831,7 +832,7 @@ external_worker_left(const IdgenRound *round, const IdgenJob *job,
 					  all >= all_max ?
 					  "All workers for external generators have unexpired grants." :
 					  "One role may hold half of the workers for external generators, and this role does.",
-					  "Deactivate incarnations no longer used, or retry when their grants have ended.");
+					  "Retry when grants have ended; deactivate incarnations no longer used, so that they get no more.");
 	return false;
 }
 

@@ -295,9 +295,9 @@ if rule born-empty pauses:reuse 'all inside grants'; then
 	take src/pool.c 'idgen_cursor_init(&slot->cursor, idgen_shared->infos[slot_index].worker);' ''
 fi
 if rule kill-without-directory 019_killed:directory 'has ended with an error'; then
-	take src/pool.c '.namespace_name = namespace_name};
+	take src/pool.c 'IdgenTarget target = {.database = database, .namespace_name = namespace_name};
 
-	kill_all(&target);' '.namespace_name = namespace_name};
+	kill_all(&target);' 'IdgenTarget target = {.database = database, .namespace_name = namespace_name};
 
 	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE, INT64_C(1000000)))
 		return;
@@ -305,7 +305,7 @@ if rule kill-without-directory 019_killed:directory 'has ended with an error'; t
 	idgen_unlock_directory();'
 fi
 if rule kill-stopped-holder 019_killed:cursor 'begins after all that was granted'; then
-	take src/pool.c '(int64) pg_atomic_read_u64(&slot->granted_end) - 1' 'slot->cursor.last_tick'
+	take src/pool.c 'last_tick = (int64) pg_atomic_read_u64(&slot->granted_end) - 1' 'last_tick = slot->cursor.last_tick'
 fi
 if rule strangers-ended restarts 'only the incarnation of this life'; then
 	take src/round.c 'if (!strangers_ended)' 'if (false)'
@@ -554,8 +554,12 @@ if rule fence-highest-mark 114_fence_facts 'past the highest mark'; then
 fi
 if rule fence-above 114_fence_facts 'past an ID that somebody has seen'; then
 	take src/operation.c 'idgen_fence_raise(ns, tick_above(ns, mail->above));
-	(void)' 'idgen_fence_raise(ns, 0);
-	(void)'
+	(void) idgen_namespace_rows_floor(ns->name, &floor);
+	aftermath->floor = floor.floor;
+	aftermath->kill_namespace = true;' 'idgen_fence_raise(ns, 0);
+	(void) idgen_namespace_rows_floor(ns->name, &floor);
+	aftermath->floor = floor.floor;
+	aftermath->kill_namespace = true;'
 fi
 if rule fence-distance 107_fence 'not before the fence was over'; then
 	take src/core/grant.c 'distance = facts->horizon + facts->clock_error' 'distance = 1'
