@@ -37,7 +37,8 @@ CREATE TABLE @extschema@.idgen_namespace (
     owner             text NOT NULL,
     issue_roles       text[] NOT NULL,
     acquire_roles     text[] NOT NULL,
-    split_parts       integer NOT NULL
+    split_parts       integer NOT NULL,
+    lineage           uuid NOT NULL
 );
 
 CREATE TABLE @extschema@.idgen_floor (
@@ -103,7 +104,7 @@ CREATE TABLE @extschema@.idgen_grant (
 );
 
 COMMENT ON TABLE @extschema@.idgen_namespace IS
-'idgen: ID spaces. The format columns never change; name is the format label. Written only by idgen functions';
+'idgen: ID spaces. The format columns never change; name is the format label, lineage tells two of one name apart. Written only by idgen functions';
 COMMENT ON TABLE @extschema@.idgen_floor IS
 'idgen: per namespace, a tick below which no worker is granted anything; raised only by fence, adoption, promotion, restore, or where a new namespace begins after a dropped one; external_end: the tick before which every grant of an external generator ends, which only rises';
 COMMENT ON TABLE @extschema@.idgen_worker IS
@@ -256,7 +257,7 @@ RETURNS jsonb
 AS 'MODULE_PATHNAME', 'idgen_format'
 LANGUAGE C STABLE PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION @extschema@.idgen_format(text) IS
-'idgen: format, kind, epoch_ms (Unix), tick_ms, timestamp_bits, worker_bits, sequence_bits, horizon_ms; enough to decode elsewhere';
+'idgen: format, kind, epoch_ms (Unix), tick_ms, timestamp_bits, worker_bits, sequence_bits, horizon_ms; enough to decode elsewhere. lineage: which ID space of that name it is';
 
 --
 -- Namespaces.

@@ -716,6 +716,25 @@ if rule published-again 131_quorum 'without a hole'; then
 	take src/round.c 'if (publish_again(job, survey, mark))' 'if (false)'
 fi
 
+# --- which ID space a namespace is
+
+if rule lineage-of-copy 128_lineage 'as an ID space of its own'; then
+	take src/fence.c '	idgen_namespace_rows_write_lineage(ns->name, &lineage);' ''
+fi
+if rule lineage-restored 128_lineage 'both are the ones of the dump'; then
+	take src/namespace_rows.c '	if (!idgen_same_uuid(&ours.lineage, &row->lineage))
+		merge_lineage(row);' ''
+fi
+# Also where the marks come first, and were not granted here.
+if rule lineage-by-grants 128_lineage 'one that has not is the restored one'; then
+	take src/statement.c '"SELECT EXISTS (SELECT FROM ONLY {grant} WHERE namespace = $1)", 1, {TEXTOID}' '"SELECT EXISTS (SELECT FROM ONLY {worker} WHERE namespace = $1)", 1, {TEXTOID}'
+fi
+if rule lineage-of-issued 128_lineage 'a namespace that has issued stays what it is'; then
+	take src/namespace_rows.c '	if (!DatumGetBool(idgen_statement_value(0, 1, &isnull)))
+		idgen_namespace_rows_write_lineage' '	(void) isnull;
+		idgen_namespace_rows_write_lineage'
+fi
+
 # --- nothing that another role has planted is called
 
 if rule planted-overloads 109_planted 'the extension is made beside all of that'; then

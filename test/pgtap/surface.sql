@@ -117,7 +117,7 @@ CREATE FUNCTION pg_temp.columns(t regclass) RETURNS text LANGUAGE sql AS $$
     FROM pg_attribute WHERE attrelid = t AND attnum > 0 AND NOT attisdropped $$;
 SELECT is(pg_temp.columns('idgen_namespace'), 'name text!, kind text!, timestamp_bits integer!, worker_bits integer!, sequence_bits integer!, '
     'epoch_ms bigint!, tick_ms bigint!, horizon_ms bigint!, grant_interval_ms bigint!, run_ahead_ms bigint!, first_worker integer!, '
-    'last_worker integer!, durability text!, promotion text!, restricted boolean!, issuing boolean!, retired boolean!, owner text!, issue_roles text[]!, acquire_roles text[]!, split_parts integer!', 'idgen_namespace');
+    'last_worker integer!, durability text!, promotion text!, restricted boolean!, issuing boolean!, retired boolean!, owner text!, issue_roles text[]!, acquire_roles text[]!, split_parts integer!, lineage uuid!', 'idgen_namespace');
 SELECT is(pg_temp.columns('idgen_floor'), 'namespace text!, floor bigint!, external_end bigint!', 'idgen_floor');
 SELECT is(pg_temp.columns('idgen_worker'), 'namespace text!, worker integer!, high_water bigint!, incarnation bigint', 'idgen_worker');
 SELECT is(pg_temp.columns('idgen_authority'), 'namespace text!, uuid uuid!, format text!, split_modulus integer!, split_remainder integer!, '
