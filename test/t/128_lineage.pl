@@ -69,7 +69,6 @@ isnt($unused_orders, $orders, 'which it was not before');
 
 # --- A template.
 
-ok(wait_until(sub { worker_in($node, 'source') == 0 }), 'the worker leaves');
 $source->close;
 ok(wait_until(sub { my ($result) = $node->psql('postgres', 'CREATE DATABASE copied TEMPLATE source'); $result == 0 }), 'a database is copied');
 my $copied = session('copied');
