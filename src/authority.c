@@ -27,6 +27,7 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
+#include "alert.h"
 #include "clock.h"
 #include "grant_rows.h"
 #include "identity.h"
@@ -611,6 +612,8 @@ idgen_authority_main(Datum main_arg)
 	Oid			database = DatumGetObjectId(main_arg);
 	MemoryContext round_context;
 	uint32		wait_event;
+	int64		due_us = 0;		/* monotonic; when the next turn is to begin; 0 = at
+								 * once */
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
@@ -675,6 +678,8 @@ idgen_authority_main(Datum main_arg)
 			proc_exit(0);		/* its cursors go on with what they were granted */
 
 		gather(wait_event);
+		if (due_us != 0)
+			idgen_alert_pause(idgen_clock_monotonic_us() - due_us);
 		MemoryContextSwitchTo(round_context);
 		pgstat_report_activity(STATE_RUNNING, "granting");
 		sleep_ms = turn();
@@ -684,6 +689,12 @@ idgen_authority_main(Datum main_arg)
 
 		if (may_leave() && idgen_mailbox_leave_if_empty())
 			proc_exit(0);
+
+		/*
+		 * Nothing else between the turns takes long: of locks there is only that of
+		 * the directory, which is held for moments unless its holder was stopped, too.
+		 */
+		due_us = idgen_clock_monotonic_us() + sleep_ms * 1000;
 
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,

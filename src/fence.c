@@ -143,12 +143,17 @@ fence_and_take_over(const IdgenNamespace *ns)
 }
 
 /*
- * A copy of a database of this server is an ID space of its own.  It goes on above all
- * that it holds, and nobody goes on under an incarnation of its original.
+ * A copy of a database of this server is an ID space of its own, with a lineage of its
+ * own.  It goes on above all that it holds, and nobody goes on under an incarnation of
+ * its original.
  */
 static void
 begin_anew(const IdgenNamespace *ns)
 {
+	pg_uuid_t	lineage;
+
+	idgen_identity_make_uuid(&lineage);
+	idgen_namespace_rows_write_lineage(ns->name, &lineage);
 	idgen_namespace_rows_raise_floor(ns->name, idgen_namespace_rows_highest_mark(ns->name));
 	idgen_grant_rows_end_all(ns->name);
 	idgen_fence_take_over(ns);

@@ -17,6 +17,7 @@
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/uuid.h"
 
 #include "hooks.h"
 #include "namespace.h"
@@ -189,6 +190,7 @@ merge_namespace(TriggerData *trigger)
 	check_roles(trigger, IDGEN_NAMESPACE_ISSUE_ROLES);
 	check_roles(trigger, IDGEN_NAMESPACE_ACQUIRE_ROLES);
 	row.split_parts = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_SPLIT_PARTS));
+	row.lineage = *DatumGetUUIDP(column(trigger, IDGEN_NAMESPACE_LINEAGE));
 	check = idgen_layout_validate(&row.layout);
 	if (check != IDGEN_LAYOUT_OK &&
 		(check != IDGEN_LAYOUT_SHORT_FIELD || row.issuing))

@@ -23,6 +23,7 @@
 
 #include "clock.h"
 #include "settings.h"
+#include "stats.h"
 
 /*
  * A worker that was asked for and has not shown up after this long is asked
@@ -260,20 +261,23 @@ withdraw(int code, Datum arg)
 
 /*
  * Wait for the answer until a monotonic time; cancellable.  False at the
- * deadline, with the strongest reason known in answer->failure.
+ * deadline, with the strongest reason known in answer->failure.  *late_us is by how
+ * much this process woke up too late at most, as one that was stopped does.
  */
 bool
-idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenAnswer *answer)
+idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenAnswer *answer, int64 *late_us)
 {
 	static uint32 wait_event = 0;
 	int64		rouse_at_us = idgen_clock_monotonic_us() + START_RETRY_US;
 
+	*late_us = 0;
 	if (wait_event == 0)
 		wait_event = idgen_wait_event("IdgenAuthority");
 
 	while (!answered(ticket, answer))
 	{
 		int64		now_us = idgen_clock_monotonic_us();
+		int64		wake_us;
 
 		if (now_us >= until_us)
 		{
@@ -286,12 +290,15 @@ idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenAnswer *answer)
 			rouse_worker();
 			rouse_at_us = now_us + START_RETRY_US;
 		}
+		wake_us = Min(until_us, rouse_at_us);
+
 		/* woken without an answer: the worker may have gone */
 		if (WaitLatch(MyLatch,
 					  WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					  (long) ((Min(until_us, rouse_at_us) - now_us) / 1000 + 1),
+					  (long) ((wake_us - now_us) / 1000 + 1),
 					  wait_event) & WL_LATCH_SET)
 			rouse_at_us = 0;
+		*late_us = Max(*late_us, idgen_clock_monotonic_us() - wake_us);
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -310,6 +317,7 @@ idgen_mailbox_call(IdgenMail *mail, IdgenAnswer *answer)
 	int64		within_ms = Max(idgen_wait_timeout_ms, IDGEN_COMMAND_WITHIN_MIN_MS);
 	volatile bool done = false;
 	Datum		ticket;
+	int64		late_us;
 
 	mail->expires_at_us = idgen_clock_monotonic_us() + within_ms * 1000;
 	ticket = Int64GetDatum((int64) idgen_mailbox_post(mail));
@@ -318,7 +326,8 @@ idgen_mailbox_call(IdgenMail *mail, IdgenAnswer *answer)
 	PG_ENSURE_ERROR_CLEANUP(withdraw, ticket);
 	{
 		done = idgen_mailbox_wait((uint64) DatumGetInt64(ticket),
-								  mail->expires_at_us, answer);
+								  mail->expires_at_us, answer, &late_us);
+		idgen_stats_note_pause_in(mail->namespace_name, late_us);
 	}
 	PG_END_ENSURE_ERROR_CLEANUP(withdraw, ticket);
 	if (done)

@@ -63,6 +63,8 @@ extern int64 *idgen_marks_taken(const IdgenMarks *marks, int64 now,
 								size_t *count);
 extern void idgen_marks_note_ended(IdgenMarks *marks, int64 incarnation);
 extern IdgenWorkerMark *idgen_marks_list(const IdgenMarks *marks);
+extern bool idgen_marks_is_held(const IdgenMark *mark, const IdgenWorkerRange *range,
+								int64 now);
 extern void idgen_marks_count_external(const IdgenMarks *marks,
 									   const IdgenWorkerRange *range,
 									   int64 now, const char *role,

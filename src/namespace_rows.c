@@ -123,6 +123,7 @@ idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
 	values[IDGEN_NAMESPACE_RETIRED - 1] = BoolGetDatum(row->retired);
 	values[IDGEN_NAMESPACE_OWNER - 1] = CStringGetTextDatum(row->owner);
 	values[18] = Int32GetDatum(row->split_parts);
+	values[19] = UUIDPGetDatum(&row->lineage);
 	inserted = idgen_statement_run(IDGEN_SQL_INSERT_NAMESPACE, values, NULL) > 0;
 	if (inserted)
 	{
@@ -312,10 +313,34 @@ merge_policy(const IdgenNamespaceRow *ours, const IdgenNamespaceRow *row)
 }
 
 /*
+ * The restored row is of another lineage.  If nothing was ever granted from ours, as
+ * from "default" in a new database, there is no ID of ours, and the restored ones are
+ * all there are: the namespace is the restored one from now on.  Else ours has IDs, and
+ * stays what it is; the restored marks make it a copy (DESIGN 8), which an adoption
+ * fences, but no ID changes its meaning by that.
+ *
+ * Grants tell, and not marks, which may have been restored just before: the last grant
+ * of a worker is never deleted, and none is dumped.  The row of the identity, which
+ * every grant moves, is locked; without an identity nothing is granted.
+ */
+static void
+merge_lineage(const IdgenNamespaceRow *row)
+{
+	bool		isnull;
+
+	idgen_statement_begin(row->name);
+	idgen_statement_run_for(IDGEN_SQL_LOCK_SPLIT, row->name);
+	idgen_statement_run_for(IDGEN_SQL_GRANTED_HERE, row->name);
+	if (!DatumGetBool(idgen_statement_value(0, 1, &isnull)))
+		idgen_namespace_rows_write_lineage(row->name, &row->lineage);
+	idgen_statement_end();
+}
+
+/*
  * A restored row of idgen_namespace meets ours.  True if there is none, so
  * that the row is to be inserted.  Another format under the same name is an
- * error; the worker range stays ours, and so does the policy, unless ours was never
- * used; retired is for ever.
+ * error; the worker range stays ours, and so do the policy and the lineage, unless
+ * ours was never used; retired is for ever.
  */
 bool
 idgen_namespace_rows_merge(const IdgenNamespaceRow *row)
@@ -338,6 +363,8 @@ idgen_namespace_rows_merge(const IdgenNamespaceRow *row)
 	if (strcmp(row->durability, ours.durability) != 0 ||
 		strcmp(row->promotion, ours.promotion) != 0 || row->split_parts != ours.split_parts)
 		merge_policy(&ours, row);
+	if (!idgen_same_uuid(&ours.lineage, &row->lineage))
+		merge_lineage(row);
 	if (row->retired && !ours.retired)
 	{
 		idgen_statement_begin(row->name);
@@ -506,6 +533,16 @@ idgen_namespace_rows_write_range(const char *name, int32 first_worker, int32 las
 	};
 
 	idgen_statement_run(IDGEN_SQL_UPDATE_RANGE, values, NULL);
+	idgen_tables_announce();
+}
+
+/* Write which ID space a namespace is; also by a session that restores. */
+void
+idgen_namespace_rows_write_lineage(const char *name, const pg_uuid_t *lineage)
+{
+	Datum		values[2] = {CStringGetTextDatum(name), UUIDPGetDatum(lineage)};
+
+	idgen_statement_run(IDGEN_SQL_UPDATE_LINEAGE, values, NULL);
 	idgen_tables_announce();
 }
 

@@ -57,6 +57,8 @@ extern void idgen_namespace_rows_write_identity(const char *name,
 										 const IdgenAuthorityRow *row);
 extern void idgen_namespace_rows_write_range(const char *name, int32 first_worker,
 									 int32 last_worker);
+extern void idgen_namespace_rows_write_lineage(const char *name,
+									   const pg_uuid_t *lineage);
 extern void idgen_namespace_rows_retire(const char *name);
 extern void idgen_namespace_rows_format_text(const IdgenLayout *layout, char *format);
 extern bool idgen_namespace_rows_floor(const char *name, IdgenFloorRow *row);

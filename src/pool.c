@@ -487,8 +487,12 @@ bury(int slot_index)
 	if (phase_of(word) == IDGEN_SLOT_DEAD)
 	{
 		if (info.stats >= 0)
-			idgen_stats_add(&idgen_shared->stats[info.stats], IDGEN_COUNTER_IDS_ENDED,
-							slot->issued_count);
+		{
+			IdgenStats *stats = &idgen_shared->stats[info.stats];
+
+			idgen_stats_add(stats, IDGEN_COUNTER_IDS_ENDED, slot->issued_count);
+			idgen_stats_add(stats, IDGEN_COUNTER_TICKS_ENDED, slot->tick_count);
+		}
 		(void) swap_word(slot_index, word, IDGEN_SLOT_FREE);
 	}
 	LWLockRelease(&slot->lock);
@@ -801,6 +805,7 @@ idgen_pool_activate(int slot_index, uint64 tenure, const IdgenGrant *grant)
 		idgen_cursor_init(&slot->cursor, idgen_shared->infos[slot_index].worker);
 		(void) idgen_cursor_install(&slot->cursor, grant, 0);
 		slot->issued_count = 0;
+		slot->tick_count = 0;
 		pg_atomic_write_u64(&slot->granted_end, (uint64) grant->end);
 
 		/* a full barrier: whoever finds it active finds this as well */

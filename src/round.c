@@ -83,6 +83,8 @@ typedef struct IdgenItem
 	uint64		tenure;			/* of its cursor, or of the reservation */
 	IdgenGrantCourse course;	/* of a local one */
 	int			request;		/* of an external one; -1 for local ones */
+	int64		issues_until;	/* of an external one: what it has lasts until this
+								 * tick, or the clock */
 	IdgenGrantRow row;
 	IdgenHolder holder;
 } IdgenItem;
@@ -807,7 +809,7 @@ external_worker_left(const IdgenRound *round, const IdgenJob *job,
 	IdgenWorkerRange range = worker_range(job->ns);
 	int64		all_max = idgen_external_workers_max(idgen_worker_range_size(&range),
 													 idgen_max_workers_per_namespace);
-	int64		role_max = Max(all_max / 2, 1);
+	int64		role_max = idgen_external_role_max(all_max);
 	int64		all;
 	int64		of_role;
 
@@ -890,6 +892,7 @@ decide_activation(IdgenRound *round, IdgenJob *job, int request)
 	strlcpy(item->holder.role, role, NAMEDATALEN);
 	item->holder.mail = &taken->mail;
 	item->row.holder = &item->holder;
+	item->issues_until = job->now;
 }
 
 /*
@@ -987,6 +990,7 @@ decide_next(IdgenRound *round, IdgenJob *job, int request,
 	item->row.incarnation = mail->incarnation;
 	item->row.request_id = &mail->request_id;
 	item->row.asked_ms = mail->length_ms;
+	item->issues_until = Max(job->now, mark->high_water);
 }
 
 /* The next grant of an external incarnation. */
@@ -1233,6 +1237,30 @@ count_grant(IdgenJob *job, int64 latency_us)
 }
 
 /*
+ * An external generator is granted a time to come.  Usually it has asked before its
+ * grant ends; else it waits until then: behind its worker's last holder where workers
+ * are short, or behind a fence.
+ */
+static void
+count_ahead(IdgenJob *job, const IdgenItem *item)
+{
+	IdgenStats *stats = job_stats(job);
+	int64		start = item->row.grant.start;
+	uint64		wait_us;
+
+	if (start <= job->now)
+		return;
+	idgen_stats_add(stats, IDGEN_COUNTER_GRANTS_AHEAD, 1);
+	if (start <= item->issues_until)
+		return;
+	wait_us = (uint64) (start - item->issues_until) *
+		(uint64) job->ns->row.layout.tick_ms * 1000;
+	idgen_stats_add(stats, IDGEN_COUNTER_HOLDER_WAITS, 1);
+	idgen_stats_add(stats, IDGEN_COUNTER_HOLDER_WAIT_US, wait_us);
+	idgen_stats_max(stats, IDGEN_COUNTER_HOLDER_WAIT_MAX_US, wait_us);
+}
+
+/*
  * Publish what is durable now.  What external generators get is answered by
  * the caller.
  */
@@ -1251,8 +1279,11 @@ publish(IdgenRound *round)
 
 		count_grant(job, idgen_clock_monotonic_us() - round->begun_us);
 		if (item->request >= 0)
+		{
+			count_ahead(job, item);
 			set_granted(&round->answers[item->request], job->ns, row->worker,
 						row->incarnation, row->grant_id, &row->grant);
+		}
 		else
 		{
 			IdgenCursorGrant grant = {

@@ -55,7 +55,7 @@
  * What the script made
  * -------------------------------------------------------------------- */
 
-#define COLUMNS_MAX 21
+#define COLUMNS_MAX 22
 #define GUARDS_PER_TABLE 2
 
 /* How often the tables are looked up anew because something changed meanwhile. */
@@ -70,12 +70,12 @@ typedef struct IdgenTableShape
 
 static const IdgenTableShape shapes[IDGEN_TABLE_COUNT] = {
 	[IDGEN_TABLE_NAMESPACE] = {
-		"idgen_namespace", 21,
+		"idgen_namespace", 22,
 		{
 			TEXTOID, TEXTOID, INT4OID, INT4OID, INT4OID, INT8OID, INT8OID,
 			INT8OID, INT8OID, INT8OID, INT4OID, INT4OID, TEXTOID, TEXTOID,
 			BOOLOID, BOOLOID, BOOLOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID,
-			INT4OID
+			INT4OID, UUIDOID
 		}
 	},
 	[IDGEN_TABLE_FLOOR] = {"idgen_floor", 3, {TEXTOID, INT8OID, INT8OID}},
@@ -779,6 +779,7 @@ idgen_tables_read_namespace(const char *name, IdgenNamespaceRow *row, int64 unti
 		row->retired = scan_bool(&scan, IDGEN_NAMESPACE_RETIRED);
 		scan_text(&scan, IDGEN_NAMESPACE_OWNER, row->owner);
 		row->split_parts = scan_int32(&scan, IDGEN_NAMESPACE_SPLIT_PARTS);
+		row->lineage = *DatumGetUUIDP(scan_column(&scan, IDGEN_NAMESPACE_LINEAGE));
 	}
 	scan_end(&scan);
 	return exists;

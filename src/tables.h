@@ -38,7 +38,7 @@ enum
 	IDGEN_NAMESPACE_DURABILITY, IDGEN_NAMESPACE_PROMOTION, IDGEN_NAMESPACE_RESTRICTED,
 	IDGEN_NAMESPACE_ISSUING, IDGEN_NAMESPACE_RETIRED, IDGEN_NAMESPACE_OWNER,
 	IDGEN_NAMESPACE_ISSUE_ROLES, IDGEN_NAMESPACE_ACQUIRE_ROLES,
-	IDGEN_NAMESPACE_SPLIT_PARTS
+	IDGEN_NAMESPACE_SPLIT_PARTS, IDGEN_NAMESPACE_LINEAGE
 };
 
 /* Of idgen_floor, and of idgen_worker. */
@@ -67,6 +67,7 @@ typedef struct IdgenNamespaceRow
 	bool		retired;
 	char		owner[NAMEDATALEN];
 	int32		split_parts;	/* of the workers; 1 = not split */
+	pg_uuid_t	lineage;		/* the ID space, wherever it is */
 } IdgenNamespaceRow;
 
 /* Privileges on a namespace, held by roles by name. */

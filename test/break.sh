@@ -440,13 +440,13 @@ if rule counting-not-waited-for 020_readers 'not counted so far issues'; then
 fi
 # As long as it took to compare the names of a thousand namespaces with each other.
 if rule readers-without-lock 020_readers 'served beside thirty readers|read all the time'; then
-	take src/stats.c '	ids = living_ids();
+	take src/stats.c '	issued = issued_by_living();
 	for (int i = 0; i < idgen_shared->stats_count; i++)
 	{
 		Datum' '	idgen_lock_directory();
 	pg_usleep(30000);
 	idgen_unlock_directory();
-	ids = living_ids();
+	issued = issued_by_living();
 	for (int i = 0; i < idgen_shared->stats_count; i++)
 	{
 		Datum'
@@ -666,8 +666,8 @@ if rule same-oid-fenced copies 'OID'; then
 			return IDGEN_TAKEOVER_FENCED;' 'return IDGEN_TAKEOVER_NONE;'
 fi
 if rule half-of-externals promotion 'external generators issue'; then
-	take src/marks.c 'mark->high_water <= now ||
-			!idgen_worker_in_range(range, mark->worker))' 'mark->high_water <= now)'
+	take src/marks.c 'mark->high_water > now &&
+		idgen_worker_in_range(range, mark->worker);' 'mark->high_water > now;'
 fi
 
 # --- DESIGN 8: the clock
@@ -763,6 +763,34 @@ if rule others-reservations 131_quorum 'and is the only one'; then
 fi
 if rule published-again 131_quorum 'without a hole'; then
 	take src/round.c 'if (publish_again(job, survey, mark))' 'if (false)'
+fi
+
+# --- which ID space a namespace is
+
+if rule lineage-of-copy 128_lineage 'as an ID space of its own'; then
+	take src/fence.c '	idgen_namespace_rows_write_lineage(ns->name, &lineage);' ''
+fi
+if rule lineage-restored 128_lineage 'both are the ones of the dump'; then
+	take src/namespace_rows.c '	if (!idgen_same_uuid(&ours.lineage, &row->lineage))
+		merge_lineage(row);' ''
+fi
+# Also where the marks come first, and were not granted here.
+if rule lineage-by-grants 128_lineage 'one that has not is the restored one'; then
+	take src/statement.c '"SELECT EXISTS (SELECT FROM ONLY {grant} WHERE namespace = $1)", 1, {TEXTOID}' '"SELECT EXISTS (SELECT FROM ONLY {worker} WHERE namespace = $1)", 1, {TEXTOID}'
+fi
+if rule lineage-of-issued 128_lineage 'a namespace that has issued stays what it is'; then
+	take src/namespace_rows.c '	if (!DatumGetBool(idgen_statement_value(0, 1, &isnull)))
+		idgen_namespace_rows_write_lineage' '	(void) isnull;
+		idgen_namespace_rows_write_lineage'
+fi
+
+# --- what is watched
+
+if rule pause-in-wait 127_over_time 'and has counted its pause'; then
+	take src/mailbox.c '		*late_us = Max(*late_us, idgen_clock_monotonic_us() - wake_us);' ''
+fi
+if rule share-is-told 122_alerts 'which is in the log, though half'; then
+	take src/alert.c '	check_shares(ns, marks, now, range, stats);' '	(void) check_shares;'
 fi
 
 # --- nothing that another role has planted is called
