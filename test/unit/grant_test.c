@@ -1055,7 +1055,7 @@ promotion_facts(int parts, uint32_t present, uint32_t recorded_timeline, int64_t
 static IdgenPromotionVerdict
 judge_split(const IdgenPromotionFacts *facts, int64_t *age_ms)
 {
-	int64_t		begun_ms = 0;
+	int64_t		begun_ms = -1;	/* of whatever was judged before */
 	IdgenPromotionVerdict verdict = idgen_promotion_judge(facts, &begun_ms);
 
 	*age_ms = begun_ms == IDGEN_BEGUN_NEVER ? -1 : facts->now_ms - begun_ms;
@@ -1119,6 +1119,12 @@ test_promotion_latest(void)
 	CHECK_EQ(judge_split(&facts, &age_ms), IDGEN_PROMOTION_AT_ONCE);
 	CHECK_EQ(age_ms, 30000);
 	facts.begun_count = 0;
+	CHECK_EQ(judge_split(&facts, &age_ms), IDGEN_PROMOTION_WAIT);
+	CHECK_EQ(age_ms, -1);
+
+	/* what is told of a later timeline is another server's */
+	facts.begun[0].timeline = 10;
+	facts.begun_count = 1;
 	CHECK_EQ(judge_split(&facts, &age_ms), IDGEN_PROMOTION_WAIT);
 	CHECK_EQ(age_ms, -1);
 }

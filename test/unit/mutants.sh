@@ -601,9 +601,9 @@ mutant 'birth times are not compared' grant.c \
 mutant 'the database beats the system identifier' grant.c \
 	's/if (recorded->system_identifier != found->system_identifier)/if (recorded->database == found->database \&\& recorded->system_identifier != found->system_identifier)/'
 mutant 'the split class never changes' grant.c \
-	's/return (int) (timeline % (uint32_t) parts);/return (int) (timeline % 1);/'
+	's/return (int) (timeline % (uint32_t) parts);/return (int) (timeline % 1 + (uint32_t) parts % 2);/'
 mutant 'the split class follows halves of four parts' grant.c \
-	's/return (int) (timeline % (uint32_t) parts);/return (int) (timeline % 2);/'
+	's/return (int) (timeline % (uint32_t) parts);/return (int) (timeline % 2 + (uint32_t) parts % 2);/'
 mutant 'no range is split into four' grant.c \
 	's/return worker_count >= IDGEN_SPLIT_MANY_WORKERS ?/return worker_count > INT64_MAX - 1 ?/'
 mutant 'sixty-four workers are split into two' grant.c \
@@ -758,7 +758,7 @@ mutant '"fence" never goes on' grant.c \
 mutant '"split" goes on where its part is free, whatever the history' grant.c \
 	's/return is_known && part_is_free(facts, begun_ms) ?/return part_is_free(facts, begun_ms) ?/'
 mutant '"split" goes on, its part free or not' grant.c \
-	's/return is_known && part_is_free(facts, begun_ms) ?/return is_known ?/'
+	's/return is_known && part_is_free(facts, begun_ms) ?/return is_known \&\& (part_is_free(facts, begun_ms) || true) ?/'
 mutant '"split" never goes on unless at once' grant.c \
 	's/^\t*IDGEN_PROMOTION_WAIT;/IDGEN_PROMOTION_NEVER;/'
 mutant '"split" always goes on at once' grant.c \
