@@ -510,6 +510,9 @@ fi
 if rule in-place 133_timelines 'an incarnation of fence goes on'; then
 	take src/fence.c 'moved = idgen_identity_is_in_place(&recorded, &here, &facts);' ''
 fi
+if rule rewound-as-it-is 133_timelines 'rewound and started as it is: .* is fenced'; then
+	take src/core/grant.c 'facts->restored_ms == 0 ||' 'true ||'
+fi
 if rule rewound timelines:zombie 'not the same server for fence_rare'; then
 	take src/core/grant.c 'found->timeline - recorded->timeline == 1 &&' 'true &&'
 fi

@@ -970,6 +970,19 @@ test_identity_in_place(void)
 	CHECK(!idgen_identity_is_in_place(&recorded, &found, &facts));
 	facts.has_target = false;
 
+	/* recovered from elsewhere: long before the record, or not */
+	facts.recorded_ms = 100000;
+	facts.clock_error_ms = 5000;
+	facts.restored_ms = 94999;
+	CHECK(idgen_identity_is_in_place(&recorded, &found, &facts));
+	facts.restored_ms = 95000;
+	CHECK(!idgen_identity_is_in_place(&recorded, &found, &facts));
+	facts.restored_ms = INT64_MAX;
+	CHECK(!idgen_identity_is_in_place(&recorded, &found, &facts));
+	facts.recorded_ms = 0;
+	facts.restored_ms = 0;
+	CHECK(idgen_identity_is_in_place(&recorded, &found, &facts));
+
 	found.timeline = recorded.timeline;
 	CHECK(!idgen_identity_is_in_place(&recorded, &found, &facts));
 	found.timeline = recorded.timeline + 2;

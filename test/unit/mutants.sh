@@ -621,6 +621,14 @@ mutant 'on its own files without a history' grant.c \
 	's/^\t\tfacts->history_complete && !facts->has_target &&$/\t\t!facts->has_target \&\&/'
 mutant 'on its own files, to a target' grant.c \
 	's/^\t\tfacts->history_complete && !facts->has_target &&$/\t\tfacts->history_complete \&\&/'
+mutant 'on its own files, rewound since' grant.c \
+	's/^\t\t(facts->restored_ms == 0 ||$/\t\t(true ||/'
+mutant 'on its own files, never rewound' grant.c \
+	's/^\t\t(facts->restored_ms == 0 ||$/\t\t(/'
+mutant 'on its own files, rewound by a clock that went back' grant.c \
+	's/facts->restored_ms < facts->recorded_ms - facts->clock_error_ms) &&$/facts->restored_ms < facts->recorded_ms) \&\&/'
+mutant 'on its own files, rewound just before' grant.c \
+	's/facts->restored_ms < facts->recorded_ms - facts->clock_error_ms) &&$/facts->restored_ms <= facts->recorded_ms - facts->clock_error_ms) \&\&/'
 mutant 'on the files of another cluster' grant.c \
 	's/^\t\trecorded->system_identifier == found->system_identifier &&$/\t\ttrue \&\&/'
 mutant 'on its own files, two timelines later' grant.c \
