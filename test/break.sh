@@ -513,8 +513,10 @@ fi
 if rule rewound-as-it-is 133_timelines 'rewound and started as it is: .* is fenced'; then
 	take src/core/grant.c 'facts->restored_ms == 0 ||' 'true ||'
 fi
+# Either of two conditions tells it.
 if rule rewound timelines:zombie 'not the same server for fence_rare'; then
 	take src/core/grant.c 'found->timeline - recorded->timeline == 1 &&' 'true &&'
+	take src/core/grant.c 'facts->restored_ms == 0 ||' 'true ||'
 fi
 if rule evidence-since timelines:siblings 'two, timeline 3 of 1, .*by the rule'; then
 	take src/core/grant.c 'if ((int64_t) timeline > (int64_t) facts->present' 'if ((int64_t) timeline >= (int64_t) facts->present'
