@@ -91,6 +91,22 @@ add_begun(IdgenPromotionFacts *facts, TimeLineID timeline)
 }
 
 /*
+ * When this directory last began to recover what another server wrote: a base backup,
+ * or the rest of a server's files after pg_rewind.  Either has a backup label, which
+ * is renamed then, and that changes its ctime.  Where nobody can tell, it is never
+ * long ago.
+ */
+static int64
+read_restored_ms(void)
+{
+	struct stat file;
+
+	if (stat(BACKUP_LABEL_OLD, &file) == 0)
+		return (int64) file.st_ctime * 1000 + 999;
+	return errno == ENOENT ? 0 : PG_INT64_MAX;
+}
+
+/*
  * Read how the present timeline came to be from its history file, and when it and its
  * latest ancestors had begun.  A file that is missing, or cannot be read, is a history
  * that says nothing: never an error, which would leave the namespace without IDs for
@@ -107,6 +123,7 @@ idgen_identity_read_history(IdgenPromotionFacts *facts)
 	facts->history_complete = false;
 	facts->has_target = false;
 	facts->begun_count = 0;
+	facts->restored_ms = read_restored_ms();
 	TLHistoryFilePath(path, facts->present);
 	file = AllocateFile(path, "r");
 	if (file == NULL)

@@ -554,6 +554,23 @@ fi
 if rule in-place 133_timelines 'an incarnation of fence goes on'; then
 	take src/fence.c 'moved = idgen_identity_is_in_place(&recorded, &here, &facts);' ''
 fi
+if rule rewound-as-it-is 133_timelines 'rewound and started as it is: .* is fenced'; then
+	take src/core/grant.c 'facts->restored_ms == 0 ||' 'true ||'
+fi
+# Either of two conditions tells it.
+if rule rewound timelines:zombie 'not the same server for fence_rare'; then
+	take src/core/grant.c 'found->timeline - recorded->timeline == 1 &&' 'true &&'
+	take src/core/grant.c 'facts->restored_ms == 0 ||' 'true ||'
+fi
+if rule evidence-since timelines:siblings 'two, timeline 3 of 1, .*by the rule'; then
+	take src/core/grant.c 'if ((int64_t) timeline > (int64_t) facts->present' 'if ((int64_t) timeline >= (int64_t) facts->present'
+fi
+if rule trust-history timelines:trusting 'it is fenced|without a history'; then
+	take src/core/grant.c 'return is_known ? IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;' 'return IDGEN_PROMOTION_AT_ONCE;'
+fi
+if rule target-between timelines:restores 'not used since, is fenced'; then
+	take src/core/history.c 'timeline >= history->recorded && has_target' 'timeline == history->present - 1 && has_target'
+fi
 if rule recreated 133_timelines 'under its old number is fenced'; then
 	take src/core/grant.c '		!facts->is_recreated;' '		true;'
 fi
@@ -639,7 +656,7 @@ if rule identity-compared copies 'is refused'; then
 	}'
 fi
 if rule split-parity promotion 'to the even ones'; then
-	take src/core/grant.c 'return (int) (timeline % (uint32_t) parts);' 'return (int) (timeline * 0) + parts / 4;'
+	take src/core/grant.c 'return (int) (timeline % (uint32_t) parts);' 'return (int) (timeline * 0 + 1) % parts;'
 fi
 # The floor that a grandchild begins with stands behind it.
 if rule parent-is-old 130_promotion 'right after a promotion waits'; then

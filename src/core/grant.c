@@ -338,8 +338,11 @@ idgen_identity_is_recreated(const IdgenIdentity *recorded, const IdgenIdentity *
 /*
  * Was this server restarted and promoted on its own files, as an HA engine does with
  * a leader that crashed?  They hold all that it ever granted, so this is a restart.
- * pg_rewind keeps the control file, and its birth time, but takes the server to
- * another's timeline first: the next one is not the successor of the recorded one.
+ * pg_rewind keeps the control file, and its birth time, but not all that was granted.
+ * It takes the server to another's timeline, so that the next one is not the successor
+ * of the recorded one; but a server that is started after it as it is, without being
+ * made a standby, stays on that timeline.  So what was recovered since the record
+ * counts as well, and what was shortly before it, since a clock may have gone back.
  * Under "split" the part changes with the timeline, whoever is promoted.
  */
 bool
@@ -348,6 +351,8 @@ idgen_identity_is_in_place(const IdgenIdentity *recorded, const IdgenIdentity *f
 {
 	return facts->policy != IDGEN_PROMOTION_SPLIT &&
 		facts->history_complete && !facts->has_target &&
+		(facts->restored_ms == 0 ||
+		 facts->restored_ms < facts->recorded_ms - facts->clock_error_ms) &&
 		recorded->system_identifier == found->system_identifier &&
 		found->timeline > recorded->timeline &&
 		found->timeline - recorded->timeline == 1 &&

@@ -207,10 +207,12 @@ typedef struct IdgenPromotionFacts
 	int64_t		now_ms;			/* the clock, Unix ms */
 	int64_t		horizon_ms;
 	int64_t		clock_error_ms; /* most that inherited clocks differ */
+	int64_t		recorded_ms;	/* when the identity was recorded, Unix ms */
+	int64_t		restored_ms;	/* when this directory last began to recover what
+								 * another server wrote, Unix ms; 0 = never */
 
 	/* for "split" alone */
 	int			parts;
-	int64_t		recorded_ms;	/* when the identity was recorded, Unix ms */
 	int			begun_count;	/* of the present timeline and its ancestors */
 	IdgenTimelineBegun begun[IDGEN_SPLIT_PARTS_MAX];
 } IdgenPromotionFacts;

@@ -216,4 +216,29 @@ foreach my $range ([ 'idgen_adopt_namespace', "'many', first_worker => 3, last_w
 	like($err, qr/22023.*HINT/s, "$range->[0]: a range in which a part is empty is refused");
 }
 $node->stop('immediate');
+
+# --- rewound, and started as it is: the files are its own, the timeline is the next one, and what it granted
+# --- since the two parted is lost
+
+{
+	my $old = idgen_node('old', streaming => 1, conf => "$conf\nwal_log_hints = on");
+	$old->safe_psql('postgres', create($_, "worker_bits => 1, promotion => '$_'")) foreach qw(fence refuse);
+	my $new = standby_of($old, 'new');
+	ok(cut_off($new), 'a standby is cut off');
+	issue($old, $_) foreach qw(fence refuse);
+	$old->stop;
+	$new->promote;
+	$new->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'not promoted';
+	$new->safe_psql('postgres', 'CHECKPOINT');
+	$old->command_ok([ 'pg_rewind', '-D', $old->data_dir, '--source-server', $new->connstr('postgres') ], 'the old primary is rewound');
+	$new->stop('immediate');
+	$old->append_conf('postgresql.conf', 'port = ' . $old->port . "\nunix_socket_directories = '" . $old->host . "'");
+	$old->start;
+	like($old->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_lsn())'), qr/^00000002/, 'and continues the timeline of the new one');
+	issue($old, 'fence');
+	is(fences($old, 'fence'), 1, 'rewound and started as it is: fence is fenced');
+	($status, $out, $err) = $old->psql('postgres', "\\set VERBOSITY verbose\nSELECT idgen_next('refuse')");
+	like($err, qr/IG007/, 'rewound and started as it is: refuse is refused');
+	$old->stop('immediate');
+}
 done_testing();

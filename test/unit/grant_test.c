@@ -983,6 +983,19 @@ test_identity_in_place(void)
 	CHECK(!idgen_identity_is_in_place(&recorded, &found, &facts));
 	facts.has_target = false;
 
+	/* recovered from elsewhere: long before the record, or not */
+	facts.recorded_ms = 100000;
+	facts.clock_error_ms = 5000;
+	facts.restored_ms = 94999;
+	CHECK(idgen_identity_is_in_place(&recorded, &found, &facts));
+	facts.restored_ms = 95000;
+	CHECK(!idgen_identity_is_in_place(&recorded, &found, &facts));
+	facts.restored_ms = INT64_MAX;
+	CHECK(!idgen_identity_is_in_place(&recorded, &found, &facts));
+	facts.recorded_ms = 0;
+	facts.restored_ms = 0;
+	CHECK(idgen_identity_is_in_place(&recorded, &found, &facts));
+
 	found.timeline = recorded.timeline;
 	CHECK(!idgen_identity_is_in_place(&recorded, &found, &facts));
 	found.timeline = recorded.timeline + 2;
@@ -1068,7 +1081,7 @@ promotion_facts(int parts, uint32_t present, uint32_t recorded_timeline, int64_t
 static IdgenPromotionVerdict
 judge_split(const IdgenPromotionFacts *facts, int64_t *age_ms)
 {
-	int64_t		begun_ms = 0;
+	int64_t		begun_ms = -1;	/* of whatever was judged before */
 	IdgenPromotionVerdict verdict = idgen_promotion_judge(facts, &begun_ms);
 
 	*age_ms = begun_ms == IDGEN_BEGUN_NEVER ? -1 : facts->now_ms - begun_ms;
@@ -1132,6 +1145,12 @@ test_promotion_latest(void)
 	CHECK_EQ(judge_split(&facts, &age_ms), IDGEN_PROMOTION_AT_ONCE);
 	CHECK_EQ(age_ms, 30000);
 	facts.begun_count = 0;
+	CHECK_EQ(judge_split(&facts, &age_ms), IDGEN_PROMOTION_WAIT);
+	CHECK_EQ(age_ms, -1);
+
+	/* what is told of a later timeline is another server's */
+	facts.begun[0].timeline = 10;
+	facts.begun_count = 1;
 	CHECK_EQ(judge_split(&facts, &age_ms), IDGEN_PROMOTION_WAIT);
 	CHECK_EQ(age_ms, -1);
 }

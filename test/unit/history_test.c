@@ -68,6 +68,7 @@ test_target(void)
 		ENTRY("1") "\n" "2\t0/30001F8\tat restore point \"no recovery target specified\"\n" "\n" ENTRY("3"),
 		ENTRY("1") "\n" "2\t0/30001F8\tno recovery target specified, but\n" "\n" ENTRY("3"),
 		ENTRY("1") "\n" "2\t0/30001F8\tno recovery target\n" "\n" ENTRY("3"),
+		ENTRY("1") "\n" "2\t0/30001F8\tno recovery target specifiec\n" "\n" ENTRY("3"),
 		ENTRY("1") "\n" "2\t0/30001F8\t\n" "\n" ENTRY("3"),
 	};
 
@@ -120,6 +121,7 @@ test_damaged(void)
 		"1\n",
 		"1\t0/30001F8\n",
 		"1\t\tno recovery target specified\n",
+		"1 0/30001F8\tno recovery target specified\n",
 		"1\t0/\tno recovery target specified\n",
 		"1\t/1\tno recovery target specified\n",
 		"1\t0 30001F8\tno recovery target specified\n",

@@ -601,9 +601,9 @@ mutant 'birth times are not compared' grant.c \
 mutant 'the database beats the system identifier' grant.c \
 	's/if (recorded->system_identifier != found->system_identifier)/if (recorded->database == found->database \&\& recorded->system_identifier != found->system_identifier)/'
 mutant 'the split class never changes' grant.c \
-	's/return (int) (timeline % (uint32_t) parts);/return (int) (timeline % 1);/'
+	's/return (int) (timeline % (uint32_t) parts);/return (int) (timeline % 1 + (uint32_t) parts % 2);/'
 mutant 'the split class follows halves of four parts' grant.c \
-	's/return (int) (timeline % (uint32_t) parts);/return (int) (timeline % 2);/'
+	's/return (int) (timeline % (uint32_t) parts);/return (int) (timeline % 2 + (uint32_t) parts % 2);/'
 mutant 'no range is split into four' grant.c \
 	's/return worker_count >= IDGEN_SPLIT_MANY_WORKERS ?/return worker_count > INT64_MAX - 1 ?/'
 mutant 'sixty-four workers are split into two' grant.c \
@@ -621,6 +621,14 @@ mutant 'on its own files without a history' grant.c \
 	's/^\t\tfacts->history_complete && !facts->has_target &&$/\t\t!facts->has_target \&\&/'
 mutant 'on its own files, to a target' grant.c \
 	's/^\t\tfacts->history_complete && !facts->has_target &&$/\t\tfacts->history_complete \&\&/'
+mutant 'on its own files, rewound since' grant.c \
+	's/^\t\t(facts->restored_ms == 0 ||$/\t\t(true ||/'
+mutant 'on its own files, never rewound' grant.c \
+	's/^\t\t(facts->restored_ms == 0 ||$/\t\t(/'
+mutant 'on its own files, rewound by a clock that went back' grant.c \
+	's/facts->restored_ms < facts->recorded_ms - facts->clock_error_ms) &&$/facts->restored_ms < facts->recorded_ms) \&\&/'
+mutant 'on its own files, rewound just before' grant.c \
+	's/facts->restored_ms < facts->recorded_ms - facts->clock_error_ms) &&$/facts->restored_ms <= facts->recorded_ms - facts->clock_error_ms) \&\&/'
 mutant 'on the files of another cluster' grant.c \
 	's/^\t\trecorded->system_identifier == found->system_identifier &&$/\t\ttrue \&\&/'
 mutant 'on its own files, two timelines later' grant.c \
@@ -633,6 +641,77 @@ mutant 'a control file made later is our own' grant.c \
 	's/^\t\trecorded->control_birth == found->control_birth &&$/\t\tfound->control_birth != 0 \&\&/'
 mutant 'a control file of another number is our own' grant.c \
 	's/^\t\trecorded->control_inode == found->control_inode;/\t\ttrue;/'
+
+# ---- history: a timeline's history file ----
+
+mutant 'a damaged history is complete' history.c \
+	's/return !history->is_damaged && history->ends_in_entry && history->has_recorded;/return history->ends_in_entry \&\& history->has_recorded;/'
+mutant 'a history that was cut between two ancestors is complete' history.c \
+	's/return !history->is_damaged && history->ends_in_entry && history->has_recorded;/return !history->is_damaged \&\& history->has_recorded;/'
+mutant 'a history with a gap where the record should be is complete' history.c \
+	's/return !history->is_damaged && history->ends_in_entry && history->has_recorded;/return !history->is_damaged \&\& history->ends_in_entry;/'
+mutant 'a line that was cut is whole' history.c \
+	"s/length == 0 || line\[length - 1\] != '.n')/length == 0)/"
+mutant 'what ended in an ancestor once ends in one' history.c \
+	's/^\thistory->ends_in_entry = false;/\t(void) history->ends_in_entry;/'
+mutant 'a history never ends in an ancestor' history.c \
+	's/^\thistory->ends_in_entry = true;/\thistory->ends_in_entry = false;/'
+mutant 'a line that is no ancestor is skipped' history.c \
+	's/^\tif (timeline == 0 || !skip_hex/\tif (timeline == 0)\n\t\treturn;\n\tif (!skip_hex/'
+mutant 'a position without its first half' history.c \
+	"s/!skip_hex(&at, '\/') || !skip_hex(&at, '.t') ||/!skip_hex(\&at, '\\\\t') ||/"
+mutant 'an ancestor may come twice' history.c \
+	's/if (timeline <= history->last || timeline >= history->present)/if (timeline < history->last || timeline >= history->present)/'
+mutant 'ancestors in any order' history.c \
+	's/if (timeline <= history->last || timeline >= history->present)/if (timeline >= history->present)/'
+mutant 'a timeline is its own ancestor' history.c \
+	's/if (timeline <= history->last || timeline >= history->present)/if (timeline <= history->last || timeline > history->present)/'
+mutant 'a later timeline is an ancestor' history.c \
+	's/if (timeline <= history->last || timeline >= history->present)/if (timeline <= history->last || timeline == history->present)/'
+mutant 'the order is that of the first ancestor' history.c \
+	's/^\thistory->last = timeline;/\thistory->last = history->last == 0 ? timeline : history->last;/'
+mutant 'any ancestor is the recorded one' history.c \
+	's/if (timeline == history->recorded)/if (timeline > 0)/'
+mutant 'a target on the recorded timeline is none' history.c \
+	's/if (timeline >= history->recorded && has_target)/if (timeline > history->recorded \&\& has_target)/'
+mutant 'a target behind the recorded timeline is none' history.c \
+	's/if (timeline >= history->recorded && has_target)/if (timeline == history->recorded \&\& has_target)/'
+mutant 'a target before the recorded timeline counts' history.c \
+	's/if (timeline >= history->recorded && has_target)/if (has_target)/'
+mutant 'no target counts' history.c \
+	's/^\t\thistory->has_target = true;/\t\thistory->has_target = false;/'
+mutant 'more near ancestors than fit' history.c \
+	's/if (history->present - timeline < IDGEN_SPLIT_PARTS_MAX)/if (history->present - timeline <= IDGEN_SPLIT_PARTS_MAX)/'
+mutant 'the farthest of the near ancestors is left out' history.c \
+	's/if (history->present - timeline < IDGEN_SPLIT_PARTS_MAX)/if (history->present - timeline < IDGEN_SPLIT_PARTS_MAX - 1)/'
+mutant 'the reason may begin like "no target"' history.c \
+	's/length - (size_t) (at - line) != sizeof(no_target) ||/false ||/'
+mutant 'a reason of that length is "no target"' history.c \
+	's/memcmp(at, no_target, sizeof(no_target) - 1) != 0);/memcmp(at, no_target, 0) != 0);/'
+mutant 'the reason "no target" is compared in part' history.c \
+	's/memcmp(at, no_target, sizeof(no_target) - 1) != 0);/memcmp(at, no_target, sizeof(no_target) - 2) != 0);/'
+mutant 'a comment is damage' history.c \
+	"s/if (line\[0\] == '#' || /if (/"
+mutant 'an empty line is damage' history.c \
+	"s/if (line\[0\] == '#' || .*/if (line[0] == '#')/"
+mutant 'a number wraps' history.c \
+	's/ && number <= UINT32_MAX)/)/'
+mutant 'a number of 33 bits loses one' history.c \
+	"s/if (number > UINT32_MAX || \*(\*at)++ != end)/if (*(*at)++ != end)/"
+mutant 'whatever follows a number ends it' history.c \
+	"s/if (number > UINT32_MAX || \*(\*at)++ != end)/if (number > UINT32_MAX || (*(*at)++ != end \&\& false))/"
+mutant 'a position has nine digits' history.c \
+	's/while (count < 8 && /while (count < 9 \&\& /'
+mutant 'a position has seven digits' history.c \
+	's/while (count < 8 && /while (count < 7 \&\& /'
+mutant 'a position has no digits' history.c \
+	's/if (count == 0 || \*\*at != end)/if (**at != end)/'
+mutant 'a position has decimal digits' history.c \
+	"s/ || (\*\*at >= 'A' && \*\*at <= 'F')))/))/"
+mutant 'a position has letters past F' history.c \
+	"s/\*\*at <= 'F')))/**at <= 'Z')))/"
+mutant 'whatever follows a position ends it' history.c \
+	's/if (count == 0 || \*\*at != end)/if (count == 0 || (**at != end \&\& false))/'
 
 # ---- grant: a change of timeline ----
 
@@ -687,7 +766,7 @@ mutant '"fence" never goes on' grant.c \
 mutant '"split" goes on where its part is free, whatever the history' grant.c \
 	's/return is_known && part_is_free(facts, begun_ms) ?/return part_is_free(facts, begun_ms) ?/'
 mutant '"split" goes on, its part free or not' grant.c \
-	's/return is_known && part_is_free(facts, begun_ms) ?/return is_known ?/'
+	's/return is_known && part_is_free(facts, begun_ms) ?/return is_known \&\& (part_is_free(facts, begun_ms) || true) ?/'
 mutant '"split" never goes on unless at once' grant.c \
 	's/^\t*IDGEN_PROMOTION_WAIT;/IDGEN_PROMOTION_NEVER;/'
 mutant '"split" always goes on at once' grant.c \
