@@ -34,7 +34,9 @@
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "rewrite/prs2lock.h"
+#include "storage/ipc.h"
 #include "storage/lmgr.h"
+#include "storage/pmsignal.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -585,6 +587,10 @@ lock_within_timeout(IdgenTable table, LOCKMODE mode, const char *name,
 							   shapes[table].name),
 					 errhint("Retry; if it goes on, look in pg_locks for who holds it.")));
 		CHECK_FOR_INTERRUPTS();
+
+		/* a prepared transaction outlives it, and a new one waits for us */
+		if (IsUnderPostmaster && !PostmasterIsAlive())
+			proc_exit(1);
 		idgen_lock_nap(LOCK_RETRY_US);
 	}
 }

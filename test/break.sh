@@ -469,6 +469,9 @@ if rule request-of-terminated 026_hostile 'a session that is terminated'; then
 	}
 	PG_END_TRY();'
 fi
+if rule wait-without-postmaster 026_hostile 'a postmaster that is killed'; then
+	take src/tables.c 'if (IsUnderPostmaster && !PostmasterIsAlive())' 'if (IsUnderPostmaster && false)'
+fi
 if rule one-change 026_hostile 'a transaction of many changes'; then
 	take src/hooks.c 'if (idgen_shared != NULL && !is_pending_change(namespace_name))' 'if (idgen_shared != NULL && (true || !is_pending_change(namespace_name)))'
 fi

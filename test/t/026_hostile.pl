@@ -11,7 +11,7 @@ use Idgen::Hold;
 use Idgen::Node;
 use Idgen::Session;
 
-my $node = idgen_node('hostile', conf => "idgen.max_cursors = 64\nidgen.wait_timeout = '20s'");
+my $node = idgen_node('hostile', conf => "max_prepared_transactions = 2\nidgen.max_cursors = 64\nidgen.wait_timeout = '20s'");
 create_database($node, 'other');
 my $session = Idgen::Session->new($node);
 
@@ -104,6 +104,17 @@ subtest 'a database with very many namespaces' => sub {
 	my $other = Idgen::Session->new($node, dbname => 'other');
 	is($other->sqlstate('SELECT idgen_activate()'), '', 'another is served');
 	is($node->psql('postgres', 'DROP DATABASE greedy'), 0, 'and a database can be dropped');
+};
+
+# A session may wait for an hour behind a prepared transaction, and a new server for the session.
+subtest 'a postmaster that is killed' => sub {
+	$session->query(q{BEGIN; LOCK TABLE idgen_namespace IN ACCESS EXCLUSIVE MODE; PREPARE TRANSACTION 'locked'});
+	my $waiter = Idgen::Session->new($node, options => '-c idgen.wait_timeout=1h');
+	$waiter->send('SELECT idgen_next()');
+	ok($session->poll('SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $waiter->pid, 'Extension'), 'a session waits for a lock');
+	ok(crash($node, 30), 'leaves nobody behind') or kill 'QUIT', $waiter->pid;
+	$node->start;
+	is($node->psql('postgres', q{ROLLBACK PREPARED 'locked'}), 0, 'and is started again');
 };
 
 done_testing();

@@ -180,9 +180,16 @@ ok($held, 'then it is granted');
 
 # --- It is written at most once a horizon.
 
-my $written = file();
-$held = Generator::next_grant($session, $held, length => q{'20 ms'}) foreach (1 .. 20);
-is(file(), $written, 'grants up to the bound do not write the file');
+# Databases from above still issue ahead, and write it now and then.
+my $untouched = 0;
+foreach (1 .. 10)
+{
+	my $written = file();
+	$held = Generator::next_grant($session, $held, length => q{'20 ms'}) foreach (1 .. 20);
+	$untouched = file() eq $written;
+	last if $untouched;
+}
+ok($untouched, 'grants up to the bound do not write the file');
 $session->close;
 
 # --- A cold copy of the data directory is copied over it, into the same files: what it lacks stays, and
@@ -198,9 +205,10 @@ is(system('cp', '-a', $node->data_dir, $backup), 0, 'a cold backup');
 $node->start;
 $session = session('overwritten');
 # Grants go on until the bound has been raised, and so the file written; the last one outlasts the copy.
-# One of the two workers is for generators: until the first grant has ended it is taken.
-ok(wait_until(sub { ($held) = eval { Generator::activate($session, 'n') }; defined $held }), 'a generator is activated when the grant before has ended');
-$written = file();
+# The only worker for them is free when the first grant is over.
+$held = undef;
+wait_until(sub { $held = eval { Generator::activate($session, 'n') }; return $held }) or die $@;
+my $written = file();
 ok( wait_until(
 		sub {
 			my $result = Generator::acquire($session, $held, length => q{'500 ms'});
