@@ -202,7 +202,7 @@ if rule begin-after-any-dropped 010_databases 'begins after it'; then
 fi
 if rule dropped-far-ahead 010_databases 'ran far ahead'; then
 	take src/round.c 'if (any > idgen_layout_tick_at(layout, near_ms))' 'if (false)'
-	take src/round.c 'idgen_pool_dropped_anywhere(near_ms)' 'idgen_pool_dropped_anywhere(PG_INT64_MAX)'
+	take src/round.c 'idgen_ended_dropped_anywhere(near_ms)' 'idgen_ended_dropped_anywhere(PG_INT64_MAX)'
 fi
 
 if rule run-ahead-remembered 016_order 'when run_ahead is lowered'; then
@@ -231,6 +231,11 @@ if rule promise-fenced 113_promises 'that no mark reaches'; then
 fi
 if rule promise-restored 113_promises 'promises more raises it'; then
 	take src/namespace_rows.c 'higher = floor > ours.floor || external_end > ours.external_end' 'higher = floor > ours.floor'
+fi
+
+if rule restored-policy-locked 110_restored_rows 'is the one that was chosen meanwhile'; then
+	take src/namespace_rows.c '	(void) idgen_namespace_rows_lock_policy(row->name);
+' ''
 fi
 
 # --- S3: what is remembered of what was dropped
