@@ -47,6 +47,7 @@
 #include "utils/timestamp.h"
 
 #include "clock.h"
+#include "identity.h"
 #include "settings.h"
 #include "shmem.h"
 
@@ -1080,6 +1081,7 @@ list_namespaces(IdgenDropped *dropped, Oid schema)
 		look_text(&look, IDGEN_NAMESPACE_NAME, marks->namespace_name);
 		layout->epoch_ms = DatumGetInt64(look_column(&look, IDGEN_NAMESPACE_EPOCH_MS));
 		layout->tick_ms = DatumGetInt64(look_column(&look, IDGEN_NAMESPACE_TICK_MS));
+		layout->horizon_ms = DatumGetInt64(look_column(&look, IDGEN_NAMESPACE_HORIZON_MS));
 		if (layout->tick_ms > 0 && marks->namespace_name[0] != '\0')
 			dropped->count++;
 	}
@@ -1101,6 +1103,60 @@ dropped_namespace(IdgenDropped *dropped, const IdgenLook *look)
 			return dropped->last = at;
 	}
 	return -1;
+}
+
+/* Does the record that a look found name this server and database, or its template? */
+static bool
+look_is_at_home(const IdgenLook *look, const IdgenIdentity *here)
+{
+	IdgenIdentity recorded = {
+		.system_identifier = (uint64) DatumGetInt64(look_column(look, AUTHORITY_SYSTEM_IDENTIFIER)),
+		.database = DatumGetObjectId(look_column(look, AUTHORITY_DATABASE)),
+		.timeline = (uint32) DatumGetInt64(look_column(look, AUTHORITY_TIMELINE)),
+		.control_inode = (uint64) DatumGetInt64(look_column(look, AUTHORITY_CONTROL_INODE)),
+		.control_birth = DatumGetInt64(look_column(look, AUTHORITY_CONTROL_BIRTH)),
+		.version_inode = (uint64) DatumGetInt64(look_column(look, AUTHORITY_VERSION_INODE)),
+		.version_birth = DatumGetInt64(look_column(look, AUTHORITY_VERSION_BIRTH))
+	};
+	IdgenIdentityVerdict verdict = idgen_identity_compare(&recorded, here);
+
+	return verdict == IDGEN_IDENTITY_SAME || verdict == IDGEN_IDENTITY_OTHER_DATABASE;
+}
+
+/*
+ * A namespace that is dropped after a promotion or a restore, before it was used here,
+ * is not fenced any more, and its tables do not know what was granted last.  So what a
+ * fence would have passed counts as granted: made again, it begins after that.
+ */
+static void
+fence_strangers(IdgenDropped *dropped, Oid schema)
+{
+	bool	   *at_home = palloc0((dropped->count + 1) * sizeof(bool));
+	IdgenIdentity here;
+	IdgenLook	look;
+
+	idgen_identity_read(&here);
+	look_begin(&look, IDGEN_TABLE_AUTHORITY, schema);
+	while (look_next(&look))
+	{
+		int			at = dropped_namespace(dropped, &look);
+
+		if (at >= 0)
+			at_home[at] = look_is_at_home(&look, &here);
+	}
+	look_end(&look);
+	for (int i = 0; i < dropped->count; i++)
+	{
+		IdgenEndedMarks *marks = &dropped->marks[i];
+		int64		fence_ms = idgen_clock_wall_ms() + dropped->layouts[i].horizon_ms +
+			idgen_max_clock_error_ms;
+
+		if (at_home[i])
+			continue;
+		marks->told_ms = Max(marks->told_ms, fence_ms);
+		marks->granted_ms = Max(marks->granted_ms, fence_ms);
+	}
+	pfree(at_home);
 }
 
 /*
@@ -1152,6 +1208,7 @@ idgen_tables_dropped(int *count, int64 *external_ms)
 							DatumGetInt64(look_column(&look, WORKER_HIGH_WATER))));
 	}
 	look_end(&look);
+	fence_strangers(&dropped, schema);
 	*count = dropped.count;
 	return dropped.marks;
 }

@@ -253,6 +253,9 @@ fi
 if rule drops-ahead 115_drops 'begins after what ran ahead'; then
 	take src/round.c 'if ((!row->external && ns->run_ahead == 0) ||' 'if (!row->external ||'
 fi
+if rule drops-elsewhere 134_dropped_elsewhere 'waits as a fence would'; then
+	take src/tables.c '		if (at_home[i])' '		if (true || at_home[i])'
+fi
 if rule drops-saved 115_drops 'so is a grant outside'; then
 	take src/round.c '	if (unsaved)
 		idgen_ended_save();' ''
