@@ -13,6 +13,7 @@
 #include "fence.h"
 
 #include "access/xlogrecovery.h"
+#include "commands/dbcommands.h"
 #include "miscadmin.h"
 
 #include "clock.h"
@@ -142,6 +143,46 @@ fence_and_take_over(const IdgenNamespace *ns)
 	return IDGEN_CUSTODY_CHANGED;
 }
 
+/* The first tick that begins at a Unix ms or later; 0 for 0. */
+int64
+idgen_fence_tick_from(const IdgenLayout *layout, int64 unix_ms)
+{
+	if (unix_ms == 0)
+		return 0;
+	return Min(idgen_layout_tick_at(layout, unix_ms - 1) + 1,
+			   idgen_layout_tick_count(layout));
+}
+
+/*
+ * The first tick after what was issued under this name before it was dropped, be it
+ * with its database; 0 if nothing was.  latest_ms is the clock that is believed.
+ * However long that takes, a bound a horizon past the longest grant included.
+ */
+int64
+idgen_fence_after_dropped(const IdgenLayout *layout, const char *name, int64 latest_ms)
+{
+	char	   *database_name = get_database_name(MyDatabaseId);
+	int64		limit_ms = latest_ms + idgen_max_clock_error_ms + 2 * IDGEN_HORIZON_MS_MAX;
+
+	return idgen_fence_tick_from(layout,
+								 idgen_ended_dropped_until(MyDatabaseId,
+														   database_name ? database_name : "",
+														   name, limit_ms));
+}
+
+/*
+ * A database may have been made from a template in place of one that was dropped, and
+ * its marks are those of the template: without a fence it begins, like one that was
+ * never granted from, after what was issued under its name.
+ */
+static void
+pass_dropped(const IdgenNamespace *ns)
+{
+	idgen_namespace_rows_raise_floor(ns->name,
+									 idgen_fence_after_dropped(&ns->row.layout, ns->name,
+															   believed_clock().latest_ms));
+}
+
 /*
  * A copy of a database of this server is an ID space of its own.  It goes on above all
  * that it holds, and nobody goes on under an incarnation of its original.
@@ -149,6 +190,7 @@ fence_and_take_over(const IdgenNamespace *ns)
 static void
 begin_anew(const IdgenNamespace *ns)
 {
+	pass_dropped(ns);
 	idgen_namespace_rows_raise_floor(ns->name, idgen_namespace_rows_highest_mark(ns->name));
 	idgen_grant_rows_end_all(ns->name);
 	idgen_fence_take_over(ns);
@@ -236,6 +278,7 @@ change_timeline(const IdgenNamespace *ns, const IdgenPromotionFacts *facts,
 		case IDGEN_PROMOTION_AT_ONCE:
 			if (begun_ms != IDGEN_BEGUN_NEVER)
 				pass_ancestors(ns, begun_ms);
+			pass_dropped(ns);
 			idgen_grant_rows_end_all(ns->name);
 			idgen_fence_take_over(ns);
 			return IDGEN_CUSTODY_CHANGED;

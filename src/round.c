@@ -40,7 +40,6 @@
 
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "commands/dbcommands.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/memutils.h"
@@ -227,35 +226,21 @@ bring_marks(IdgenJob *job)
 	return false;
 }
 
-/* The first tick that begins at a Unix ms or later; 0 for 0. */
-static int64
-tick_from(const IdgenLayout *layout, int64 unix_ms)
-{
-	if (unix_ms == 0)
-		return 0;
-	return Min(idgen_layout_tick_at(layout, unix_ms - 1) + 1,
-			   idgen_layout_tick_count(layout));
-}
-
 /*
  * The tick at which a namespace not granted from yet begins: after what was issued
  * from anything that was dropped.  From one of the same name, however long that
- * takes, a bound a horizon past the longest grant included; from another one, if it takes no longer than max_clock_error, as it does
+ * takes; from another one, if it takes no longer than max_clock_error, as it does
  * unless that ran far ahead of the clock or this one has long ticks.
  */
 static int64
 begins_at(const IdgenRound *round, const IdgenLayout *layout, const char *name)
 {
 	int64		near_ms = round->clock.latest_ms + idgen_max_clock_error_ms;
-	char	   *database_name = get_database_name(MyDatabaseId);
-	int64		same_ms = idgen_ended_dropped_until(MyDatabaseId,
-													database_name ? database_name : "",
-													name, near_ms + 2 * IDGEN_HORIZON_MS_MAX);
-	int64		any = tick_from(layout, idgen_ended_dropped_anywhere(near_ms));
+	int64		any = idgen_fence_tick_from(layout, idgen_ended_dropped_anywhere(near_ms));
 
 	if (any > idgen_layout_tick_at(layout, near_ms))
 		any = 0;
-	return Max(tick_from(layout, same_ms), any);
+	return Max(idgen_fence_after_dropped(layout, name, round->clock.latest_ms), any);
 }
 
 /*
@@ -1298,6 +1283,17 @@ alert(IdgenJob *job)
 }
 
 /*
+ * May IDs of this namespace be of later than the clock?  Also without running ahead:
+ * the rest of the tick is.  After a crash nobody knows what was issued of it, and a
+ * tick of a millisecond is over by then.
+ */
+static bool
+issues_ahead(const IdgenNamespace *ns)
+{
+	return ns->run_ahead > 0 || ns->row.layout.tick_ms > 1;
+}
+
+/*
  * What will be issued outside, or ahead of the clock, has a bound on disk before it
  * is granted, at most once a horizon.
  */
@@ -1313,7 +1309,7 @@ promise(IdgenRound *round)
 		IdgenMarks *marks = row->marks;
 		int64		end_ms = unix_ms(&ns->row.layout, row->grant.end);
 
-		if ((!row->external && ns->run_ahead == 0) ||
+		if ((!row->external && !issues_ahead(ns)) ||
 			(end_ms <= marks->promised_ms &&
 			 (marks->promised_external || !row->external)))
 			continue;

@@ -248,13 +248,26 @@ if rule drops-before-commit 115_drops 'cannot be written down is refused'; then
 	take src/hooks.c 'write_down_pending(void)' 'pg_attribute_unused() write_down_pending(void)'
 fi
 if rule drops-outside 115_drops 'after what was granted outside'; then
-	take src/round.c 'if ((!row->external && ns->run_ahead == 0) ||' 'if (row->external || ns->run_ahead == 0 ||'
+	take src/round.c 'if ((!row->external && !issues_ahead(ns)) ||' 'if (row->external || !issues_ahead(ns) ||'
 fi
 if rule drops-ahead 115_drops 'begins after what ran ahead'; then
-	take src/round.c 'if ((!row->external && ns->run_ahead == 0) ||' 'if (!row->external ||'
+	take src/round.c 'return ns->run_ahead > 0 ||' 'return'
+fi
+if rule drops-tick 115_drops 'waits for another tick'; then
+	take src/round.c 'ns->run_ahead > 0 || ns->row.layout.tick_ms > 1' 'ns->run_ahead > 0'
+fi
+if rule drops-template 115_drops 'begins after what ran ahead there'; then
+	take src/fence.c '	pass_dropped(ns);
+	idgen_namespace' '	idgen_namespace'
 fi
 if rule drops-elsewhere 134_dropped_elsewhere 'waits as a fence would'; then
 	take src/tables.c '		if (at_home[i])' '		if (true || at_home[i])'
+fi
+if rule drops-untold 115_drops 'what the damaged tables did not tell'; then
+	take src/ended.c '(marks != NULL ? marks->told : !entry->external)' '(!entry->external || marks != NULL)'
+fi
+if rule drops-renamed 115_drops 'the next one of its old name'; then
+	take src/ended.c 'if (had_our_name(entry, database, database_name))' 'if (false && had_our_name(entry, database, database_name))'
 fi
 if rule drops-saved 115_drops 'so is a grant outside'; then
 	take src/round.c '	if (unsaved)
