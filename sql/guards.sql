@@ -71,14 +71,14 @@ SELECT count(*) AS lower FROM idgen_worker w JOIN guards_before b USING (namespa
 SELECT idgen_next('guards') > 0 AS issued;
 -- another format under the same name
 SELECT pg_temp.outcome('INSERT INTO idgen_namespace SELECT name, kind, timestamp_bits - 1, worker_bits, sequence_bits, epoch_ms, tick_ms,
-    horizon_ms, grant_interval_ms, run_ahead_ms, first_worker, last_worker, durability, promotion, restricted, issuing, retired, owner, issue_roles, acquire_roles, split_parts
+    horizon_ms, grant_interval_ms, run_ahead_ms, first_worker, last_worker, durability, promotion, restricted, issuing, retired, owner, issue_roles, acquire_roles, split_parts, lineage
     FROM idgen_namespace WHERE name = ''guards''');
 SELECT pg_temp.outcome('INSERT INTO idgen_namespace SELECT name, kind, timestamp_bits, worker_bits, sequence_bits, epoch_ms + 1, tick_ms,
-    horizon_ms, grant_interval_ms, run_ahead_ms, first_worker, last_worker, durability, promotion, restricted, issuing, retired, owner, issue_roles, acquire_roles, split_parts
+    horizon_ms, grant_interval_ms, run_ahead_ms, first_worker, last_worker, durability, promotion, restricted, issuing, retired, owner, issue_roles, acquire_roles, split_parts, lineage
     FROM idgen_namespace WHERE name = ''guards''');
 -- a worker range and a policy stay ours
 SELECT pg_temp.outcome('INSERT INTO idgen_namespace SELECT name, kind, timestamp_bits, worker_bits, sequence_bits, epoch_ms, tick_ms,
-    horizon_ms, 77, 7, 5, 6, durability, ''refuse'', restricted, issuing, retired, ''somebody'', issue_roles, acquire_roles, 1
+    horizon_ms, 77, 7, 5, 6, durability, ''refuse'', restricted, issuing, retired, ''somebody'', issue_roles, acquire_roles, 1, lineage
     FROM idgen_namespace WHERE name = ''guards''');
 SELECT grant_interval_ms, run_ahead_ms, first_worker, last_worker, promotion FROM idgen_namespace WHERE name = 'guards';
 SELECT idgen_next('guards') > 0 AS issued;

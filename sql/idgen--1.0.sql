@@ -37,7 +37,8 @@ CREATE TABLE @extschema@.idgen_namespace (
     owner             text NOT NULL,
     issue_roles       text[] NOT NULL,
     acquire_roles     text[] NOT NULL,
-    split_parts       integer NOT NULL
+    split_parts       integer NOT NULL,
+    lineage           uuid NOT NULL
 );
 
 CREATE TABLE @extschema@.idgen_floor (
@@ -103,7 +104,7 @@ CREATE TABLE @extschema@.idgen_grant (
 );
 
 COMMENT ON TABLE @extschema@.idgen_namespace IS
-'idgen: ID spaces. The format columns never change; name is the format label. Written only by idgen functions';
+'idgen: ID spaces. The format columns never change; name is the format label, lineage tells two of one name apart. Written only by idgen functions';
 COMMENT ON TABLE @extschema@.idgen_floor IS
 'idgen: per namespace, a tick below which no worker is granted anything; raised only by fence, adoption, promotion, restore, or where a new namespace begins after a dropped one; external_end: the tick before which every grant of an external generator ends, which only rises';
 COMMENT ON TABLE @extschema@.idgen_worker IS
@@ -190,7 +191,7 @@ RETURNS bigint
 AS 'MODULE_PATHNAME', 'idgen_next'
 LANGUAGE C VOLATILE PARALLEL SAFE COST 1;
 COMMENT ON FUNCTION @extschema@.idgen_next(text) IS
-'idgen: a new unique, positive, time-sorted 64-bit ID. Errors IG001 to IG009; waits at most idgen.wait_timeout';
+'idgen: a new unique, positive, time-sorted 64-bit ID; waits at most idgen.wait_timeout. Errors: IG001 not_yet_valid, IG002 grant_exhausted, IG003 capacity_exhausted, IG004 clock_error, IG005 unavailable, IG006 namespace_exhausted, IG007 authority_unconfirmed, IG008 incarnation_rejected, IG009 namespace_retired';
 
 CREATE FUNCTION @extschema@.idgen_next_batch(count integer, namespace text DEFAULT 'default')
 RETURNS SETOF bigint
@@ -256,7 +257,7 @@ RETURNS jsonb
 AS 'MODULE_PATHNAME', 'idgen_format'
 LANGUAGE C STABLE PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION @extschema@.idgen_format(text) IS
-'idgen: format, kind, epoch_ms (Unix), tick_ms, timestamp_bits, worker_bits, sequence_bits, horizon_ms; enough to decode elsewhere';
+'idgen: format, kind, epoch_ms (Unix), tick_ms, timestamp_bits, worker_bits, sequence_bits, horizon_ms; enough to decode elsewhere. lineage: which ID space of that name it is';
 
 --
 -- Namespaces.
@@ -325,7 +326,7 @@ RETURNS record
 AS 'MODULE_PATHNAME', 'idgen_activate'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_activate(text) IS
-'idgen: a fresh incarnation for an external generator, with its first grant';
+'idgen: a fresh incarnation for an external generator, with its first grant. Errors as of idgen_next; needs the privilege acquire (42501)';
 
 CREATE TYPE @extschema@.idgen_acquired AS (worker integer, incarnation bigint,
     grant_id bigint, start_ms bigint, end_ms_exclusive bigint, format text);
@@ -345,7 +346,7 @@ RETURNS void
 AS 'MODULE_PATHNAME', 'idgen_deactivate'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_deactivate(bigint, text) IS
-'idgen: an external generator ends its incarnation';
+'idgen: an external generator ends its incarnation; its worker is free again when its last grant ends';
 
 CREATE FUNCTION @extschema@.idgen_end_incarnation(incarnation bigint)
 RETURNS void
@@ -360,14 +361,14 @@ RETURNS void
 AS 'MODULE_PATHNAME', 'idgen_adopt_namespace'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_adopt_namespace(text, bigint, integer, integer) IS
-'idgen: an operator''s word that the original of a copied authority never issues again';
+'idgen: an operator''s word that the original of a copied authority never issues again, or keeps to other workers. Fences, at once, whatever the calling transaction does';
 
 CREATE FUNCTION @extschema@.idgen_fence_namespace(name text, above bigint DEFAULT NULL)
 RETURNS void
 AS 'MODULE_PATHNAME', 'idgen_fence_namespace'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_fence_namespace(text, bigint) IS
-'idgen: moves every high-water mark past all that a lost copy can have granted';
+'idgen: moves all that will be issued past what a lost copy of the authority can have granted, and past the ID above; at once, whatever the calling transaction does. Ends every incarnation';
 
 CREATE FUNCTION @extschema@.idgen_confirm_clock()
 RETURNS void
@@ -415,8 +416,11 @@ CREATE FUNCTION @extschema@.idgen_stat_counters(OUT namespace text, OUT ids bigi
     OUT clock_behind bigint, OUT clock_behind_max_us bigint, OUT grants_missed bigint,
     OUT grants bigint, OUT grant_latency_us bigint, OUT grant_latency_max_us bigint,
     OUT rejections bigint, OUT forks bigint, OUT fences bigint, OUT errors bigint,
-    OUT refusals bigint, OUT last_error text, OUT last_error_at timestamp with time zone,
-    OUT stats_reset timestamp with time zone, OUT copied boolean, OUT unconfirmed integer)
+    OUT refusals bigint,
+    OUT pauses bigint, OUT pause_max_us bigint, OUT grants_ahead bigint, OUT holder_waits bigint,
+    OUT holder_wait_us bigint, OUT holder_wait_max_us bigint, OUT last_error text, OUT last_error_at timestamp with time zone,
+    OUT stats_reset timestamp with time zone, OUT copied boolean, OUT unconfirmed integer,
+    OUT ticks bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'idgen_stat_counters'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
@@ -440,12 +444,13 @@ CREATE FUNCTION @extschema@.idgen_stat_worker(OUT pid integer,
     OUT fsync boolean, OUT clock_synchronised boolean, OUT clock_offset_us bigint,
     OUT clock_max_error_us bigint, OUT clock text, OUT clock_step_ms bigint,
     OUT clock_steps_back bigint, OUT clock_steps_forward bigint,
-    OUT clock_largest_step_ms bigint, OUT cursors_taken bigint)
+    OUT clock_largest_step_ms bigint, OUT cursors_taken bigint, OUT pauses bigint,
+    OUT pause_max_ms bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'idgen_stat_worker'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION @extschema@.idgen_stat_worker() IS
-'idgen: the authority worker of this database and this server; see view idgen_stat_authority';
+'idgen: the authority process of this database, and this server; see view idgen_stat_authority';
 
 REVOKE ALL ON FUNCTION @extschema@.idgen_stat_counters(), @extschema@.idgen_stat_cursors(),
     @extschema@.idgen_stat_worker() FROM PUBLIC;
@@ -483,7 +488,12 @@ SELECT n.name AS namespace,
         OPERATOR(pg_catalog.+) (pg_catalog.power(2::pg_catalog.float8, n.timestamp_bits::pg_catalog.float8)
             OPERATOR(pg_catalog.*) n.tick_ms::pg_catalog.float8))
         OPERATOR(pg_catalog./) 1000.0::pg_catalog.float8, 9e12::pg_catalog.float8)) END AS field_ends,
-    c.stats_reset, coalesce(c.refusals, 0) AS refusals
+    c.stats_reset, coalesce(c.refusals, 0) AS refusals,
+    coalesce(c.pauses, 0) AS pauses, pg_catalog.round(coalesce(c.pause_max_us, 0) OPERATOR(pg_catalog./) 1000.0, 3) AS pause_max_ms,
+    coalesce(c.ticks, 0) AS ticks, 1::bigint OPERATOR(pg_catalog.<<) n.sequence_bits AS tick_ids,
+    coalesce(c.grants_ahead, 0) AS grants_ahead, coalesce(c.holder_waits, 0) AS holder_waits,
+    pg_catalog.round(coalesce(c.holder_wait_us, 0) OPERATOR(pg_catalog./) 1000.0, 3) AS holder_wait_ms,
+    pg_catalog.round(coalesce(c.holder_wait_max_us, 0) OPERATOR(pg_catalog./) 1000.0, 3) AS holder_wait_max_ms
 FROM @extschema@.idgen_namespace n
 LEFT JOIN @extschema@.idgen_floor f ON f.namespace OPERATOR(pg_catalog.=) n.name
 LEFT JOIN @extschema@.idgen_authority a ON a.namespace OPERATOR(pg_catalog.=) n.name
@@ -515,10 +525,37 @@ SELECT w.*, pg_catalog.pg_total_relation_size('@extschema@.idgen_grant'::pg_cata
         WHERE i.state OPERATOR(pg_catalog.=) 'active') AS incarnations_active
 FROM @extschema@.idgen_stat_worker() w;
 COMMENT ON VIEW @extschema@.idgen_stat_authority IS
-'idgen: one row: the authority worker of this database (pid is null while none is needed), free cursors, kernel clock, fsync';
+'idgen: one row: the authority process of this database (pid is null while none is needed), free cursors, kernel clock, fsync';
+
+-- What idgen_external_workers_max() and idgen_external_role_max() say, in SQL: a worker is held until
+-- its grant ends, also if its incarnation ended before.
+CREATE VIEW @extschema@.idgen_stat_role AS
+SELECT h.namespace, h.role, h.workers, greatest(m.all_max OPERATOR(pg_catalog./) 2, 1::bigint) AS workers_max,
+    pg_catalog.sum(h.workers) OVER (PARTITION BY h.namespace)::bigint AS all_workers, m.all_max AS all_workers_max
+FROM (SELECT n.name AS namespace, n.first_worker, n.last_worker, a.split_modulus, a.split_remainder, i.role,
+        pg_catalog.count(*) AS workers
+    FROM @extschema@.idgen_namespace n
+    JOIN @extschema@.idgen_authority a ON a.namespace OPERATOR(pg_catalog.=) n.name
+    JOIN @extschema@.idgen_worker w ON w.namespace OPERATOR(pg_catalog.=) n.name
+        AND w.worker OPERATOR(pg_catalog.>=) n.first_worker AND w.worker OPERATOR(pg_catalog.<=) n.last_worker
+        AND (w.worker OPERATOR(pg_catalog.%) a.split_modulus) OPERATOR(pg_catalog.=) a.split_remainder
+        AND w.high_water OPERATOR(pg_catalog.>) pg_catalog.floor(((extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000)
+            OPERATOR(pg_catalog.-) n.epoch_ms) OPERATOR(pg_catalog./) n.tick_ms)::bigint
+    JOIN @extschema@.idgen_incarnation i ON i.incarnation OPERATOR(pg_catalog.=) w.incarnation
+        AND i.kind OPERATOR(pg_catalog.=) 'external'
+    GROUP BY n.name, n.first_worker, n.last_worker, a.split_modulus, a.split_remainder, i.role) h
+CROSS JOIN LATERAL (SELECT
+    (((h.last_worker::bigint OPERATOR(pg_catalog.-) h.split_remainder) OPERATOR(pg_catalog.+) h.split_modulus) OPERATOR(pg_catalog./) h.split_modulus)
+        OPERATOR(pg_catalog.-) ((((h.first_worker::bigint OPERATOR(pg_catalog.-) h.split_remainder) OPERATOR(pg_catalog.+) h.split_modulus) OPERATOR(pg_catalog.-) 1)
+            OPERATOR(pg_catalog./) h.split_modulus) AS total) t
+CROSS JOIN LATERAL (SELECT greatest(t.total OPERATOR(pg_catalog.-) greatest(least(
+    pg_catalog.current_setting('idgen.max_workers_per_namespace')::bigint, t.total OPERATOR(pg_catalog./) 4), 1::bigint),
+    0::bigint) AS all_max) m;
+COMMENT ON VIEW @extschema@.idgen_stat_role IS
+'idgen: one row per namespace and role that has external generators: workers that they hold, the most that one role may hold, and both for all roles together';
 
 GRANT SELECT ON @extschema@.idgen_stat_namespace, @extschema@.idgen_stat_cursor,
-    @extschema@.idgen_stat_authority TO pg_monitor;
+    @extschema@.idgen_stat_authority, @extschema@.idgen_stat_role TO pg_monitor;
 
 CREATE FUNCTION @extschema@.idgen_stat_reset()
 RETURNS void

@@ -46,14 +46,14 @@ $$;
 SELECT pg_temp.stored('default');
 SELECT idgen_create_namespace('ns plain');
 SELECT pg_temp.stored('ns plain') = pg_temp.stored('default');
-SELECT idgen_format('ns plain') = jsonb_set(idgen_format(), '{format}', '"ns plain"');
+SELECT idgen_format('ns plain') - 'lineage' = jsonb_set(idgen_format(), '{format}', '"ns plain"') - 'lineage';
 SELECT owner = current_user FROM idgen_namespace WHERE name = 'ns plain';
 
 -- Every option at once, by position and by name.
 SELECT idgen_create_namespace('ns all', 40, 5, 6, '2024-02-29 12:00:00.125+00', 10, '250 ms', '2 s',
     3, 17, 'local', 'fence', '500 ms', false, true);
 SELECT pg_temp.stored('ns all');
-SELECT idgen_format('ns all');
+SELECT idgen_format('ns all') - 'lineage';
 SELECT idgen_create_namespace(name => 'ns named', epoch => '2024-02-29 12:00:00.125+00',
     promotion => 'refuse', last_worker => 17, tick_ms => 10, run_ahead => '500 ms', horizon => '2 s',
     sequence_bits => 6, worker_bits => 5, timestamp_bits => 40, durability => 'local',
@@ -144,7 +144,7 @@ SELECT * FROM pg_temp.try('durability => ''local''', 'durability => ''quorum''',
     'promotion => ''Fence''', 'promotion => ''''', 'promotion => ''always''',
     'durability => ''quorum'', promotion => ''trust''',
     'restricted => true', 'restricted => false');
--- Split needs a worker in each half. It is the default from 16 workers on.
+-- Split needs a worker in each part. It is the default from 16 workers on.
 SELECT * FROM pg_temp.try('promotion => ''split'', worker_bits => 0',
     'promotion => ''split'', first_worker => 3, last_worker => 3',
     'promotion => ''split'', first_worker => 3, last_worker => 4',
@@ -154,7 +154,7 @@ SELECT idgen_create_namespace('ns 16', first_worker => 4, last_worker => 19);
 SELECT idgen_create_namespace('ns fence 16', first_worker => 4, last_worker => 19, promotion => 'fence');
 SELECT name, promotion FROM idgen_namespace WHERE name IN ('default', 'ns 15', 'ns 16', 'ns fence 16', 'ns one worker')
 ORDER BY name;
--- Under split, a server uses one half of the workers.
+-- Under split, a server uses one part of the workers.
 SELECT bool_and(worker BETWEEN 4 AND 19 AND worker % 2 = (SELECT split_remainder FROM idgen_authority WHERE namespace = 'ns 16'))
 FROM idgen_next_batch(20000, 'ns 16') id, idgen_decode(id, 'ns 16');
 SELECT namespace, split_modulus FROM idgen_authority
@@ -236,7 +236,7 @@ SELECT idgen_alter_namespace('decided', promotion => 'split');
 -- A restored policy is that of a namespace which was never used here, and only of such a one.
 SELECT idgen_create_namespace('fresh', worker_bits => 6);
 INSERT INTO idgen_namespace SELECT CASE name WHEN 'decided' THEN 'fresh' ELSE 'decided' END, kind, timestamp_bits, worker_bits, sequence_bits, epoch_ms, tick_ms,
-    horizon_ms, grant_interval_ms, run_ahead_ms, first_worker, last_worker, durability, promotion, restricted, issuing, retired, owner, issue_roles, acquire_roles, split_parts
+    horizon_ms, grant_interval_ms, run_ahead_ms, first_worker, last_worker, durability, promotion, restricted, issuing, retired, owner, issue_roles, acquire_roles, split_parts, lineage
     FROM idgen_namespace WHERE name IN ('decided', 'undecided');
 SELECT name, promotion, split_parts, split_modulus, split_remainder FROM idgen_namespace n JOIN idgen_authority a ON namespace = name WHERE name IN ('decided', 'fresh') ORDER BY 1;
 SELECT idgen_next('fresh') > 0 AS issued;

@@ -61,7 +61,7 @@ SELECT idgen_decode(:'id'::text, 'retire') = idgen_decode(:id, 'retire') AS text
     idgen_encode((d).tick, (d).worker, (d).sequence, 'retire') = :id AS encode,
     idgen_lower_bound((d)."timestamp", 'retire') <= :id AS lower_bound
 FROM idgen_decode(:id, 'retire') d;
-SELECT idgen_format('retire');
+SELECT idgen_format('retire') - 'lineage' AS idgen_format;
 
 -- Again: nothing new. The name is taken.
 SELECT idgen_retire_namespace('retire');
@@ -91,6 +91,7 @@ SELECT idgen_create_namespace('retire decoding', issuing => false);
 SELECT pg_temp.outcome('SELECT idgen_next(''retire decoding'')');
 SELECT pg_temp.outcome('SELECT idgen_next_batch(1, ''retire decoding'')');
 SELECT pg_temp.outcome('SELECT idgen_next_json(''retire decoding'')');
+SELECT pg_temp.outcome('SELECT idgen_activate(''retire decoding'')');
 SELECT idgen_retire_namespace('retire decoding');
 SELECT pg_temp.outcome('SELECT idgen_next(''retire decoding'')');
 

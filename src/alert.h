@@ -14,5 +14,6 @@
 extern void idgen_alert_check(const IdgenNamespace *ns, const IdgenMarks *marks,
 							  int64 now, const IdgenWorkerRange *range,
 							  IdgenStats *stats);
+extern void idgen_alert_pause(int64 late_us);
 
 #endif							/* IDGEN_ALERT_H */

@@ -27,6 +27,7 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
+#include "alert.h"
 #include "clock.h"
 #include "grant_rows.h"
 #include "identity.h"
@@ -307,20 +308,14 @@ is_operation(const IdgenMailTaken *request)
 		!idgen_round_grants_to(request);
 }
 
-/* Answer the requests of the jobs. */
+/* Answer the requests of a job. */
 static void
-answer(IdgenRound *round)
+answer(IdgenRound *round, IdgenJob *job)
 {
 	for (int i = 0; i < round->request_count; i++)
-	{
-		const IdgenMail *mail = &round->requests[i].mail;
-
-		if (is_operation(&round->requests[i]))
-			continue;
-		for (int j = 0; j < round->job_count; j++)
-			if (idgen_same_uuid(&round->jobs[j].uuid, &mail->namespace_uuid))
-				answer_request(round, i, &round->jobs[j]);
-	}
+		if (!is_operation(&round->requests[i]) &&
+			idgen_same_uuid(&round->requests[i].mail.namespace_uuid, &job->uuid))
+			answer_request(round, i, job);
 }
 
 /* The job of a cursor's namespace, if this round had one. */
@@ -492,9 +487,7 @@ turn(void)
 	make_jobs(&round);
 	if (round.job_count > 0)
 	{
-		(void) idgen_round_serve(&round);
-		answer(&round);
-		idgen_policy_let_go();
+		idgen_round_serve(&round, answer);
 		round.survey_count = idgen_pool_survey(MyDatabaseId, round.surveys,
 											   idgen_shared->slot_count);
 		note_gone(&round);
@@ -553,9 +546,15 @@ database_wanted(void)
 	return false;
 }
 
+/*
+ * At any kind of exit.  The end of a process gives back the locks of its
+ * transaction, and of policies only if it is in one: after an error between two
+ * rounds nobody else would, and nobody could change them until a restart.
+ */
 static void
 leave_at_exit(int code, Datum arg)
 {
+	idgen_policy_let_go();
 	idgen_mailbox_leave();
 }
 
@@ -579,6 +578,7 @@ pin_settings(void)
 		{"transaction_timeout", "0"},
 		{"row_security", "off"},
 		{"session_replication_role", "origin"},
+		{"exit_on_error", "off"},
 		{"plan_cache_mode", "auto"},
 
 		/* rows are reached by key or by their place, however dead versions
@@ -612,6 +612,8 @@ idgen_authority_main(Datum main_arg)
 	Oid			database = DatumGetObjectId(main_arg);
 	MemoryContext round_context;
 	uint32		wait_event;
+	int64		due_us = 0;		/* monotonic; when the next turn is to begin; 0 = at
+								 * once */
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
@@ -676,6 +678,8 @@ idgen_authority_main(Datum main_arg)
 			proc_exit(0);		/* its cursors go on with what they were granted */
 
 		gather(wait_event);
+		if (due_us != 0)
+			idgen_alert_pause(idgen_clock_monotonic_us() - due_us);
 		MemoryContextSwitchTo(round_context);
 		pgstat_report_activity(STATE_RUNNING, "granting");
 		sleep_ms = turn();
@@ -685,6 +689,12 @@ idgen_authority_main(Datum main_arg)
 
 		if (may_leave() && idgen_mailbox_leave_if_empty())
 			proc_exit(0);
+
+		/*
+		 * Nothing else between the turns takes long: of locks there is only that of
+		 * the directory, which is held for moments unless its holder was stopped, too.
+		 */
+		due_us = idgen_clock_monotonic_us() + sleep_ms * 1000;
 
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,

@@ -126,7 +126,11 @@ latest_ms(const IdgenEnded *entry)
 			   Max(entry->bound_ms, entry->dropped_ms));
 }
 
-/* The entry of a namespace of a living database; NULL if there is none. */
+/*
+ * The entry of a namespace of a database that lives, or is about to be dropped:
+ * its cursors may live on until the commit, and what they issued belongs here.
+ * NULL if there is none.
+ */
 static IdgenEnded *
 find_entry(Oid database, const char *namespace_name)
 {
@@ -134,7 +138,7 @@ find_entry(Oid database, const char *namespace_name)
 	{
 		IdgenEnded *entry = &state()->entries[i];
 
-		if (entry->database == database && !entry->gone &&
+		if (entry->database == database &&
 			strcmp(entry->namespace_name, namespace_name) == 0)
 			return entry;
 	}
@@ -143,23 +147,33 @@ find_entry(Oid database, const char *namespace_name)
 
 /*
  * The same, made if need be in place of the one longest past; NULL if there is no
- * room.  Caller holds the lock exclusively.
+ * room.  A database gets no more entries that are not past than it leaves to all
+ * others: so none can use them up, for hours, however many namespaces it has.
+ * Caller holds the lock exclusively.
  */
 static IdgenEnded *
 make_entry(Oid database, const char *namespace_name)
 {
 	IdgenEnded *entry = find_entry(database, namespace_name);
 	IdgenEnded *oldest = &state()->entries[0];
+	int64		now_ms = idgen_clock_wall_ms();
+	int			mine = 0;
+	int			past = 0;
 
 	if (entry != NULL)
 		return entry;
-	for (int i = 1; i < IDGEN_ENDED_MAX && is_used(oldest); i++)
+	for (int i = 0; i < IDGEN_ENDED_MAX; i++)
 	{
 		entry = &state()->entries[i];
-		if (!is_used(entry) || latest_ms(entry) < latest_ms(oldest))
+		if (is_used(oldest) &&
+			(!is_used(entry) || latest_ms(entry) < latest_ms(oldest)))
 			oldest = entry;
+		if (latest_ms(entry) <= now_ms)
+			past++;
+		else if (entry->database == database)
+			mine++;
 	}
-	if (is_used(oldest) && latest_ms(oldest) > idgen_clock_wall_ms())
+	if (mine >= past)
 		return NULL;
 	memset(oldest, 0, sizeof(*oldest));
 	oldest->database = database;
@@ -167,29 +181,38 @@ make_entry(Oid database, const char *namespace_name)
 	return oldest;
 }
 
-/* For who can be refused: an error if there is no room. */
+/* For who can be refused: if there is no room, the lock is given back for an error. */
 static IdgenEnded *
 need_entry(Oid database, const char *namespace_name)
 {
 	IdgenEnded *entry = make_entry(database, namespace_name);
 
 	if (entry == NULL)
+	{
+		unlock_entries();
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("cannot remember until when namespace \"%s\" issues IDs", namespace_name),
-				 errdetail("%d namespaces of this server are remembered, and all of them issue, or were granted, past now.",
+				 errdetail("Of the %d namespaces that this server remembers, this database has half of what others leave; all of those issue, or were granted, past now.",
 						   IDGEN_ENDED_MAX),
-				 errhint("Retry when grants of others have ended.")));
+				 errhint("Retry when grants have ended, or use shorter ones.")));
+	}
 	return entry;
 }
 
-/* Raise the bound of an entry; it is in the file when that version is. */
+/*
+ * Raise the bound of an entry; it is in the file when that version is.  DROP DATABASE
+ * may have begun, and a worker that was started since not have left yet: then what it
+ * grants goes with the database as well.
+ */
 static void
 raise_bound(IdgenEnded *entry, const char *database_name, int64 bound_ms)
 {
 	if (database_name != NULL)
 		strlcpy(entry->database_name, database_name, NAMEDATALEN);
 	entry->bound_ms = Max(entry->bound_ms, bound_ms);
+	if (entry->dropping)
+		entry->dropped_ms = Max(entry->dropped_ms, entry->bound_ms);
 	entry->version = ++state()->version;
 }
 
@@ -268,7 +291,7 @@ number_of(const char *name)
 
 /*
  * The highest number of a file of ours, 0 if there is none; all others but "keep"
- * are removed, unless that is 0.
+ * are removed, unless that is 0.  That the directory cannot be read is logged.
  */
 static uint32
 look_through(uint32 keep)
@@ -277,8 +300,6 @@ look_through(uint32 keep)
 	struct dirent *file;
 	uint32		highest = 0;
 
-	if (directory == NULL)
-		return 0;
 	while ((file = ReadDirExtended(directory, ENDED_DIRECTORY, LOG)) != NULL)
 	{
 		uint32		number = number_of(file->d_name);
@@ -353,6 +374,9 @@ idgen_ended_save(void)
 	LWLockRelease(&state()->file_lock);
 }
 
+#define UNREAD_DETAIL \
+	errdetail("New namespaces may begin before the end of what was issued under their names from databases or extensions that were dropped before this start.")
+
 /* Read the whole file, its checksum and the like compared; NULL if there is none. */
 static char *
 read_whole(FileHead *head)
@@ -366,9 +390,17 @@ read_whole(FileHead *head)
 
 	state()->file_number = look_through(0);
 	snprintf(path, sizeof(path), ENDED_FILE, state()->file_number);
+	if (state()->file_number == 0)
+		return NULL;
 	file = AllocateFile(path, PG_BINARY_R);
 	if (file == NULL)
+	{
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not open file \"%s\": %m", path),
+				 UNREAD_DETAIL));
 		return NULL;
+	}
 	if (fread(head, sizeof(*head), 1, file) == 1 &&
 		head->magic == ENDED_FILE_MAGIC && head->version == ENDED_FILE_VERSION &&
 		head->entry_size == sizeof(FileEntry) && head->count <= IDGEN_ENDED_MAX)
@@ -388,7 +420,7 @@ read_whole(FileHead *head)
 		return contents;
 	ereport(LOG,
 			(errmsg("file \"%s\" is damaged and is not used", path),
-			 errdetail("New namespaces may begin before the end of what was issued under their names from databases or extensions that were dropped before this start.")));
+			 UNREAD_DETAIL));
 	if (contents != NULL)
 		pfree(contents);
 	return NULL;
@@ -512,14 +544,17 @@ idgen_ended_overtook(Oid database, const char *namespace_name,
 /*
  * A cursor was killed that issued until issued_ms.  Also at commit, so without
  * failing: if some process is stopped while it holds the lock, the bounds stand.
+ * The lock is tried for until *patience_us is used up, and after that only tried.
  */
 void
-idgen_ended_note(Oid database, const char *namespace_name, int64 issued_ms)
+idgen_ended_note(Oid database, const char *namespace_name, int64 issued_ms,
+				 int64 *patience_us)
 {
 	IdgenEnded *entry;
 
-	if (!idgen_lock_within(&state()->lock, LW_EXCLUSIVE, WITHIN_US))
+	if (!idgen_lock_within(&state()->lock, LW_EXCLUSIVE, *patience_us))
 	{
+		*patience_us = 0;
 		pg_atomic_write_u32(&state()->missed, 1);
 		return;
 	}
@@ -560,7 +595,7 @@ idgen_ended_begin_drop(Oid database, bool whole_database,
 	{
 		IdgenEnded *entry = &state()->entries[i];
 
-		if (!is_used(entry) || entry->database != database || entry->gone)
+		if (!is_used(entry) || entry->database != database)
 			continue;
 		raise_bound(entry, database_name, latest_ms(entry));
 		entry->dropping = true;
@@ -635,9 +670,14 @@ merge_gone(IdgenEnded *entry)
  * The drop has committed, and the cursors were killed.  This cannot fail: where the
  * lock cannot be had, the bounds stand.  The file keeps them until it is written
  * the next time.
+ *
+ * While DROP DATABASE waited for others to leave, one of them may have dropped the
+ * extension, and settled what this drop had begun, or a worker may have promised
+ * more: all that is known of the database goes with it.
  */
 void
-idgen_ended_committed(Oid database, const IdgenEndedMarks *marks, int count)
+idgen_ended_committed(Oid database, bool whole_database,
+					  const IdgenEndedMarks *marks, int count)
 {
 	if (!idgen_lock_within(&state()->lock, LW_EXCLUSIVE, WITHIN_US))
 		return;
@@ -645,10 +685,14 @@ idgen_ended_committed(Oid database, const IdgenEndedMarks *marks, int count)
 	{
 		IdgenEnded *entry = &state()->entries[i];
 
-		if (!is_used(entry) || entry->database != database || !entry->dropping)
+		if (!is_used(entry) || entry->database != database)
 			continue;
-		settle(entry, find_marks(marks, count, entry->namespace_name));
-		if (entry->gone)
+		if (entry->dropping)
+			settle(entry, find_marks(marks, count, entry->namespace_name));
+		else if (whole_database)
+			entry->dropped_ms = latest_ms(entry);
+		entry->gone = whole_database;
+		if (whole_database)
 			merge_gone(entry);
 	}
 	unlock_entries();

@@ -77,15 +77,15 @@ extern void idgen_ended_save(void);
 
 /* --- the end of a cursor; these cannot fail */
 extern void idgen_ended_note(Oid database, const char *namespace_name,
-							 int64 issued_ms);
+							 int64 issued_ms, int64 *patience_us);
 
 /* --- a drop: before the commit, and after the transaction */
 extern void idgen_ended_bound_cursor(Oid database, const char *namespace_name,
 									 int64 granted_ms);
 extern void idgen_ended_begin_drop(Oid database, bool whole_database,
 								   const IdgenEndedMarks *marks, int count);
-extern void idgen_ended_committed(Oid database, const IdgenEndedMarks *marks,
-								  int count);
+extern void idgen_ended_committed(Oid database, bool whole_database,
+								  const IdgenEndedMarks *marks, int count);
 extern void idgen_ended_aborted(Oid database);
 
 /* --- where a new namespace begins */

@@ -57,7 +57,7 @@ failure_text(IdgenFailureKind kind)
 			{
 				ERRCODE_IDGEN_GRANT_EXHAUSTED,
 					"no grant for namespace \"%s\" came in time",
-					"The authority worker did not answer, and no cause is known.",
+					"The authority process did not answer, and no cause is known.",
 					"Retry; if it goes on, look for messages of the idgen authority in the server log."
 			};
 		case IDGEN_FAILURE_UNAVAILABLE:

@@ -143,54 +143,18 @@ fence_and_take_over(const IdgenNamespace *ns)
 	return IDGEN_CUSTODY_CHANGED;
 }
 
-/* The first tick that begins at a Unix ms or later; 0 for 0. */
-int64
-idgen_fence_tick_from(const IdgenLayout *layout, int64 unix_ms)
-{
-	if (unix_ms == 0)
-		return 0;
-	return Min(idgen_layout_tick_at(layout, unix_ms - 1) + 1,
-			   idgen_layout_tick_count(layout));
-}
-
 /*
- * The first tick after what was issued under this name before it was dropped, be it
- * with its database; 0 if nothing was.  latest_ms is the clock that is believed.
- * However long that takes, a bound a horizon past the longest grant included.
- */
-int64
-idgen_fence_after_dropped(const IdgenLayout *layout, const char *name, int64 latest_ms)
-{
-	char	   *database_name = get_database_name(MyDatabaseId);
-	int64		limit_ms = latest_ms + idgen_max_clock_error_ms + 2 * IDGEN_HORIZON_MS_MAX;
-
-	return idgen_fence_tick_from(layout,
-								 idgen_ended_dropped_until(MyDatabaseId,
-														   database_name ? database_name : "",
-														   name, limit_ms));
-}
-
-/*
- * A database may have been made from a template in place of one that was dropped, and
- * its marks are those of the template: without a fence it begins, like one that was
- * never granted from, after what was issued under its name.
- */
-static void
-pass_dropped(const IdgenNamespace *ns)
-{
-	idgen_namespace_rows_raise_floor(ns->name,
-									 idgen_fence_after_dropped(&ns->row.layout, ns->name,
-															   believed_clock().latest_ms));
-}
-
-/*
- * A copy of a database of this server is an ID space of its own.  It goes on above all
- * that it holds, and nobody goes on under an incarnation of its original.
+ * A copy of a database of this server is an ID space of its own, with a lineage of its
+ * own.  It goes on above all that it holds, and nobody goes on under an incarnation of
+ * its original.
  */
 static void
 begin_anew(const IdgenNamespace *ns)
 {
-	pass_dropped(ns);
+	pg_uuid_t	lineage;
+
+	idgen_identity_make_uuid(&lineage);
+	idgen_namespace_rows_write_lineage(ns->name, &lineage);
 	idgen_namespace_rows_raise_floor(ns->name, idgen_namespace_rows_highest_mark(ns->name));
 	idgen_grant_rows_end_all(ns->name);
 	idgen_fence_take_over(ns);
@@ -231,6 +195,28 @@ pass_ancestors(const IdgenNamespace *ns, int64 begun_ms)
 	};
 
 	raise_floor(ns, &facts);
+}
+
+/*
+ * A database may have been made from a template, last used on an earlier timeline, in
+ * place of one that was dropped.  Its marks are the template's, so without a fence the
+ * floor has to be past what was issued under its name.
+ */
+static void
+pass_dropped(const IdgenNamespace *ns)
+{
+	const IdgenLayout *layout = &ns->row.layout;
+	char	   *database_name = get_database_name(MyDatabaseId);
+	int64		limit_ms = believed_clock().latest_ms + idgen_max_clock_error_ms +
+		2 * IDGEN_HORIZON_MS_MAX;
+	int64		until_ms = idgen_ended_dropped_until(MyDatabaseId,
+													 database_name ? database_name : "",
+													 ns->name, limit_ms);
+
+	if (until_ms > 0)
+		idgen_namespace_rows_raise_floor(ns->name,
+										 Min(idgen_layout_tick_at(layout, until_ms - 1) + 1,
+											 idgen_layout_tick_count(layout)));
 }
 
 /* What is known of the way from the recorded timeline to the present one. */

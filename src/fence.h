@@ -21,8 +21,5 @@ extern IdgenCustody idgen_fence_verify(const IdgenNamespace *ns,
 									   IdgenFailure *failure);
 extern void idgen_fence_raise(const IdgenNamespace *ns, int64 above);
 extern void idgen_fence_take_over(const IdgenNamespace *ns);
-extern int64 idgen_fence_tick_from(const IdgenLayout *layout, int64 unix_ms);
-extern int64 idgen_fence_after_dropped(const IdgenLayout *layout, const char *name,
-									   int64 latest_ms);
 
 #endif							/* IDGEN_FENCE_H */

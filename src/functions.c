@@ -14,6 +14,7 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
+#include "utils/uuid.h"
 
 #include "arguments.h"
 #include "clock.h"
@@ -293,6 +294,9 @@ idgen_format(PG_FUNCTION_ARGS)
 	push_json_number(&state, "worker_bits", layout->worker_bits);
 	push_json_number(&state, "sequence_bits", layout->sequence_bits);
 	push_json_number(&state, "horizon_ms", layout->horizon_ms);
+	push_json_string(&state, "lineage",
+					 DatumGetCString(DirectFunctionCall1(uuid_out,
+														 UUIDPGetDatum(&ns->row.lineage))));
 	idgen_jsonb_push(&state, WJB_END_OBJECT, NULL);
 	PG_RETURN_JSONB_P(JsonbValueToJsonb(state.result));
 }

@@ -125,7 +125,11 @@ try_cursor(IdgenNamespace *ns, const IdgenCursorRef *ref, int32 count,
 	demand.count = count;
 	*code = idgen_cursor_issue(&slot->cursor, &ns->row.layout, &demand, run);
 	if (*code == IDGEN_CURSOR_ISSUED)
+	{
 		slot->issued_count += run->count;
+		/* a tick begins with its first value; the very first tick may not */
+		slot->tick_count += run->sequence == 0;
+	}
 	LWLockRelease(&slot->lock);
 	return *code == IDGEN_CURSOR_ISSUED ? IDGEN_TRY_ISSUED : IDGEN_TRY_REFUSED;
 }
@@ -301,6 +305,7 @@ typedef struct IdgenCall
 	int64		until_us;		/* monotonic */
 	int64		locked_until_us;
 	bool		may_wait;
+	int64		running_since_us;	/* without waiting for anything; 0 = not known */
 	int64		waiting_since_us;
 	int64		spent_us;		/* in waits that are over: for sequence values, */
 	int64		dry_us;			/* for grants, */
@@ -328,6 +333,7 @@ call_begin(IdgenCall *call, IdgenNamespace *ns, int64 until_us)
 	call->until_us = until_us != 0 ? until_us :
 		now_us + (int64) idgen_wait_timeout_ms * 1000;
 	call->locked_until_us = Max(call->until_us, now_us + LOCKED_AT_LEAST_US);
+	call->running_since_us = now_us;
 	call->spent_us = 0;
 	call->dry_us = 0;
 	call->vain_us = 0;
@@ -364,9 +370,12 @@ wish_for_cursor(IdgenCall *call)
 		(void) post_request(call, true);
 }
 
-/* Sleep until a monotonic time, or until something happens; cancellable. */
+/*
+ * Sleep until a monotonic time, or until something happens; cancellable.  Whoever
+ * wakes up long after that was stopped.
+ */
 static void
-sleep_until(int64 until_us)
+sleep_until(IdgenCall *call, int64 until_us)
 {
 	static uint32 wait_event = 0;
 	int64		left_us = until_us - idgen_clock_monotonic_us();
@@ -381,11 +390,13 @@ sleep_until(int64 until_us)
 		pgstat_report_wait_start(wait_event);
 		pg_usleep((long) left_us);
 		pgstat_report_wait_end();
+		idgen_stats_note_pause(call->ns->stats, idgen_clock_monotonic_us() - until_us);
 		return;
 	}
 	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 					 (long) (left_us / 1000), wait_event);
 	ResetLatch(MyLatch);
+	idgen_stats_note_pause(call->ns->stats, idgen_clock_monotonic_us() - until_us);
 	CHECK_FOR_INTERRUPTS();
 }
 
@@ -438,7 +449,7 @@ judge_dry(const IdgenCall *call, char *words, const char **detail, const char **
 	if (waiting_us >= call->dry_us)
 	{
 		snprintf(words, IDGEN_FAILURE_TEXT_MAX,
-				 "The authority worker did not answer within " INT64_FORMAT " ms, and no cause is known.",
+				 "The authority process did not answer within " INT64_FORMAT " ms, and no cause is known.",
 				 waiting_us / 1000);
 		return IDGEN_FAILURE_GRANT;
 	}
@@ -451,7 +462,7 @@ judge_dry(const IdgenCall *call, char *words, const char **detail, const char **
 		return IDGEN_FAILURE_UNAVAILABLE;
 	}
 	snprintf(words, IDGEN_FAILURE_TEXT_MAX,
-			 "The authority worker answered, but no grant was left to this call within " INT64_FORMAT " ms, and no cause is known.",
+			 "The authority process answered, but no grant was left to this call within " INT64_FORMAT " ms, and no cause is known.",
 			 (call->vain_us + waiting_us) / 1000);
 	return IDGEN_FAILURE_GRANT;
 }
@@ -553,7 +564,7 @@ wait_for_tick(IdgenCall *call, const IdgenPass *pass)
 	retry_us = monotonic_at(retry_ms);
 	if (retry_us > call->until_us)
 		call_failed(call, pass);
-	sleep_until(retry_us);
+	sleep_until(call, retry_us);
 }
 
 /* Is this a failure that ends by itself before the call's time is up? */
@@ -583,7 +594,9 @@ wait_for_lock(IdgenCall *call, const IdgenPass *pass)
 							idgen_max_workers_per_namespace);
 	}
 	CHECK_FOR_INTERRUPTS();
+	now_us = idgen_clock_monotonic_us();
 	idgen_lock_nap(LOCKED_PAUSE_US);
+	idgen_stats_note_pause(call->ns->stats, idgen_clock_monotonic_us() - now_us);
 }
 
 /*
@@ -618,12 +631,13 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 	IdgenFailure *failure = &answer.failure;
 	uint64		ticket;
 	bool		answered;
+	int64		late_us;
 
 	/* served in vain?  Then do not hurry, but use the next grant at once */
 	if (call->vain_count > 1)
 	{
-		sleep_until(Min(idgen_clock_monotonic_us() + call->vain_pause_us,
-						call->until_us));
+		sleep_until(call, Min(idgen_clock_monotonic_us() + call->vain_pause_us,
+							  call->until_us));
 		call->vain_pause_us = Min(call->vain_pause_us * 2, VAIN_PAUSE_MAX_US);
 	}
 	ticket = post_request(call, false);
@@ -633,7 +647,8 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 		call_failed(call, pass);
 	}
 
-	answered = idgen_mailbox_wait(ticket, call->until_us, &answer);
+	answered = idgen_mailbox_wait(ticket, call->until_us, &answer, &late_us);
+	idgen_stats_note_pause(call->ns->stats, late_us);
 
 	/* the authority knows what was granted, not what was used: see whether it was */
 	call->told_used_up = answered && failure->kind == IDGEN_FAILURE_CAPACITY &&
@@ -642,7 +657,7 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 		return;
 	if (answered && passes_in_time(call, failure))
 	{
-		sleep_until(monotonic_at(failure->until_ms));
+		sleep_until(call, monotonic_at(failure->until_ms));
 		return;
 	}
 	if (!answered || failure->kind != IDGEN_FAILURE_NONE)
@@ -729,7 +744,7 @@ idgen_generator_open(const char *name, int name_length, int64 *until_us)
  * arrived are heeded also in the middle of a statement that has to wait.
  */
 static void
-heed_changes(const IdgenCall *call)
+heed_changes(IdgenCall *call)
 {
 	IdgenNamespace *ns = call->ns;
 
@@ -738,6 +753,9 @@ heed_changes(const IdgenCall *call)
 		return;
 	check_may_issue(idgen_namespace_get_until(ns->name, ns->name_length, call->until_us),
 					call->until_us);
+
+	/* which may have waited for locks on tables */
+	call->running_since_us = idgen_clock_monotonic_us();
 }
 
 /* Count what a pass without success met. */
@@ -811,6 +829,9 @@ wait_after(IdgenCall *call, const IdgenPass *pass)
 	IdgenWait	way = way_to_wait(call, pass);
 
 	call->waiting_since_us = idgen_clock_monotonic_us();
+	if (call->running_since_us != 0)
+		idgen_stats_note_pause(call->ns->stats,
+							   call->waiting_since_us - call->running_since_us);
 
 	PG_TRY();
 	{
@@ -829,6 +850,7 @@ wait_after(IdgenCall *call, const IdgenPass *pass)
 			call->spent_us += waited_us;
 		idgen_stats_add(call->ns->stats, ways[way].waits, 1);
 		idgen_stats_add(call->ns->stats, ways[way].wait_us, (uint64) waited_us);
+		call->running_since_us = call->waiting_since_us + waited_us;
 	}
 	PG_END_TRY();
 }
@@ -848,6 +870,7 @@ issue_slowly(IdgenCall *call, int32 count, IdgenCursorRun *run)
 		{
 			if (ns->contentions >= CONTENTIONS_WORTH_A_CURSOR)
 				wish_for_cursor(call);
+			call->running_since_us = 0;	/* a batch goes on */
 			call->vain_us = 0;
 			call->vain_count = 0;
 			call->vain_pause_us = VAIN_PAUSE_MIN_US;
@@ -1010,6 +1033,7 @@ idgen_generator_batch(IdgenNamespace *ns, int32 count, int64 until_us,
 	*run_count = 0;
 	call_begin(&call, ns, until_us);
 	check_batch(&call, count);
+	call.running_since_us = 0;	/* the fast path may take long in all */
 	while (left > 0)
 	{
 		IdgenCursorRun run;

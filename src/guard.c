@@ -17,6 +17,7 @@
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/uuid.h"
 
 #include "hooks.h"
 #include "namespace.h"
@@ -51,16 +52,6 @@ refuse(const char *table)
 /* --------------------------------------------------------------------
  * What stands in a restored row
  * -------------------------------------------------------------------- */
-
-/* Attribute numbers of the other tables that are dumped. */
-enum
-{
-	FLOOR_NAMESPACE = 1, FLOOR_FLOOR, FLOOR_EXTERNAL_END
-};
-enum
-{
-	WORKER_NAMESPACE = 1, WORKER_WORKER, WORKER_HIGH_WATER
-};
 
 /* A value that no row of idgen's has; the context names the row. */
 static void
@@ -157,7 +148,7 @@ row_name(TriggerData *trigger, Oid relid)
 	name = TextDatumGetCString(value);
 	name[pg_mbcliplen(name, (int) strlen(name), NAMEDATALEN - 1)] = '\0';
 	value = relid == idgen_tables_relid(IDGEN_TABLE_WORKER) ?
-		nullable_column(trigger, WORKER_WORKER, &isnull) : (Datum) 0;
+		nullable_column(trigger, IDGEN_WORKER_WORKER, &isnull) : (Datum) 0;
 	if (relid == idgen_tables_relid(IDGEN_TABLE_WORKER) && !isnull)
 		return psprintf("\"%s\", namespace \"%s\", worker %d", table, name,
 						DatumGetInt32(value));
@@ -199,6 +190,7 @@ merge_namespace(TriggerData *trigger)
 	check_roles(trigger, IDGEN_NAMESPACE_ISSUE_ROLES);
 	check_roles(trigger, IDGEN_NAMESPACE_ACQUIRE_ROLES);
 	row.split_parts = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_SPLIT_PARTS));
+	row.lineage = *DatumGetUUIDP(column(trigger, IDGEN_NAMESPACE_LINEAGE));
 	check = idgen_layout_validate(&row.layout);
 	if (check != IDGEN_LAYOUT_OK &&
 		(check != IDGEN_LAYOUT_SHORT_FIELD || row.issuing))
@@ -232,12 +224,12 @@ static bool
 merge_floor(TriggerData *trigger)
 {
 	char		name[NAMEDATALEN];
-	int64		floor = DatumGetInt64(column(trigger, FLOOR_FLOOR));
-	int64		external_end = DatumGetInt64(column(trigger, FLOOR_EXTERNAL_END));
+	int64		floor = DatumGetInt64(column(trigger, IDGEN_FLOOR_FLOOR));
+	int64		external_end = DatumGetInt64(column(trigger, IDGEN_FLOOR_EXTERNAL_END));
 	bool		copied;
 	bool		keep;
 
-	column_name(trigger, FLOOR_NAMESPACE, name);
+	column_name(trigger, IDGEN_FLOOR_NAMESPACE, name);
 	check_mark(name, 0, floor);
 	check_mark(name, 0, external_end);
 	keep = idgen_namespace_rows_merge_floor(name, floor, external_end, &copied);
@@ -250,10 +242,10 @@ static bool
 merge_worker(TriggerData *trigger)
 {
 	char		name[NAMEDATALEN];
-	int32		worker = DatumGetInt32(column(trigger, WORKER_WORKER));
-	int64		high_water = DatumGetInt64(column(trigger, WORKER_HIGH_WATER));
+	int32		worker = DatumGetInt32(column(trigger, IDGEN_WORKER_WORKER));
+	int64		high_water = DatumGetInt64(column(trigger, IDGEN_WORKER_HIGH_WATER));
 
-	column_name(trigger, WORKER_NAMESPACE, name);
+	column_name(trigger, IDGEN_WORKER_NAMESPACE, name);
 	check_mark(name, worker, high_water);
 	if (idgen_namespace_rows_merge_mark(name, worker, high_water))
 		idgen_hooks_kill_at_commit(name);
@@ -317,8 +309,8 @@ refuse_decrease(TriggerData *trigger)
 		RelationGetRelid(trigger->tg_relation) !=
 		idgen_tables_relid(IDGEN_TABLE_WORKER))
 		return;
-	if (DatumGetInt64(heap_getattr(trigger->tg_newtuple, 3, desc, &isnull)) <
-		DatumGetInt64(heap_getattr(trigger->tg_trigtuple, 3, desc, &isnull)))
+	if (DatumGetInt64(heap_getattr(trigger->tg_newtuple, IDGEN_WORKER_HIGH_WATER, desc, &isnull)) <
+		DatumGetInt64(heap_getattr(trigger->tg_trigtuple, IDGEN_WORKER_HIGH_WATER, desc, &isnull)))
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("idgen tried to lower a high-water mark")));

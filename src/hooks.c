@@ -175,6 +175,27 @@ object_accessed(ObjectAccessType access, Oid class, Oid object, int sub_object,
 }
 
 /*
+ * Is a change of a namespace remembered, so that no savepoint which is rolled back
+ * before this one takes it away?  One that restores a million marks in a transaction
+ * is one change.
+ */
+static bool
+is_pending_change(const char *namespace_name)
+{
+	/* rows of one namespace mostly come one after the other */
+	for (int i = list_length(pending) - 1; i >= 0; i--)
+	{
+		const IdgenPending *entry = list_nth(pending, i);
+
+		if (entry->cause == IDGEN_CAUSE_CHANGED &&
+			entry->nest_level <= GetCurrentTransactionNestLevel() &&
+			strcmp(entry->namespace_name, namespace_name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
  * Marks or the policy of a namespace were changed: none of its cursors goes on.
  * Sessions find them gone and look their namespace up again, also in the middle
  * of a transaction that processes no invalidations.
@@ -182,7 +203,7 @@ object_accessed(ObjectAccessType access, Oid class, Oid object, int sub_object,
 void
 idgen_hooks_kill_at_commit(const char *namespace_name)
 {
-	if (idgen_shared != NULL)
+	if (idgen_shared != NULL && !is_pending_change(namespace_name))
 		(void) remember(IDGEN_CAUSE_CHANGED, MyDatabaseId, namespace_name);
 }
 
@@ -203,16 +224,20 @@ refuse_prepare(void)
 static void
 kill_pending(void)
 {
+	IdgenPatience patience;
 	ListCell   *cell;
 
+	idgen_pool_be_patient(&patience);
 	foreach(cell, pending)
 	{
 		IdgenPending *entry = lfirst(cell);
 
-		idgen_pool_kill_at_commit(entry->database, entry->namespace_name);
+		idgen_pool_kill_at_commit(entry->database, entry->namespace_name, &patience);
 		if (entry->cause == IDGEN_CAUSE_CHANGED)
 			continue;
-		idgen_ended_committed(entry->database, entry->marks, entry->mark_count);
+		idgen_ended_committed(entry->database,
+							  entry->cause == IDGEN_CAUSE_DATABASE_DROPPED,
+							  entry->marks, entry->mark_count);
 		idgen_stats_forget(entry->database);
 	}
 }

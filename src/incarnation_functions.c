@@ -8,6 +8,7 @@
 #include "compat.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "tcop/utility.h"
@@ -36,17 +37,40 @@ hide_statement(void *arg)
 #define END_HIDDEN_STATEMENT() \
 	error_context_stack = hidden.previous
 
-/* A grant as a row; with the token if there is one. */
-static Datum
-grant_row(FunctionCallInfo fcinfo, const IdgenAnswer *answer,
-		  const char *namespace_name, const char *token)
+/*
+ * The row type of a result.  Type "idgen_acquired" is one that its owner can alter, and a
+ * row of it that has other columns than are filled in would crash the server.
+ */
+static TupleDesc
+grant_row_type(FunctionCallInfo fcinfo, int column_count)
 {
+	static const Oid types[] = {
+		INT4OID, INT8OID, INT8OID, INT8OID, INT8OID, TEXTOID, TEXTOID
+	};
 	TupleDesc	desc;
-	Datum		values[7];
-	bool		nulls[7] = {false};
+	bool		intact;
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
+	intact = desc->natts == column_count;
+	for (int i = 0; i < column_count && intact; i++)
+		intact = TupleDescAttr(desc, i)->atttypid == types[i];
+	if (!intact)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("type \"idgen_acquired\" has other columns than it was made with"),
+				 errhint("Undo what was done to it.")));
+	return BlessTupleDesc(desc);
+}
+
+/* A grant as a row; with the token if there is one. */
+static Datum
+grant_row(TupleDesc desc, const IdgenAnswer *answer,
+		  const char *namespace_name, const char *token)
+{
+	Datum		values[7];
+	bool		nulls[7] = {false};
+
 	values[0] = Int32GetDatum(answer->worker);
 	values[1] = Int64GetDatum(answer->incarnation);
 	values[2] = Int64GetDatum(answer->grant_id);
@@ -55,13 +79,14 @@ grant_row(FunctionCallInfo fcinfo, const IdgenAnswer *answer,
 	values[5] = CStringGetTextDatum(namespace_name);
 	if (token != NULL)
 		values[6] = CStringGetTextDatum(token);
-	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+	return HeapTupleGetDatum(heap_form_tuple(desc, values, nulls));
 }
 
 PG_FUNCTION_INFO_V1(idgen_activate);
 Datum
 idgen_activate(PG_FUNCTION_ARGS)
 {
+	TupleDesc	desc = grant_row_type(fcinfo, 7);
 	char		token[IDGEN_TOKEN_SIZE];
 	IdgenAnswer answer;
 	char	   *name;
@@ -69,7 +94,7 @@ idgen_activate(PG_FUNCTION_ARGS)
 	REQUIRE_ARG(0, "namespace");
 	name = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	idgen_request_activate(name, &answer, token);
-	PG_RETURN_DATUM(grant_row(fcinfo, &answer, name, token));
+	PG_RETURN_DATUM(grant_row(desc, &answer, name, token));
 }
 
 /* Arguments of idgen_acquire_grant, in order. */
@@ -83,6 +108,7 @@ PG_FUNCTION_INFO_V1(idgen_acquire_grant);
 Datum
 idgen_acquire_grant(PG_FUNCTION_ARGS)
 {
+	TupleDesc	desc = grant_row_type(fcinfo, 6);
 	IdgenClaim	claim;
 	IdgenAnswer answer;
 	char	   *name;
@@ -109,7 +135,7 @@ idgen_acquire_grant(PG_FUNCTION_ARGS)
 	}
 	idgen_request_acquire(name, &claim, &answer);
 	END_HIDDEN_STATEMENT();
-	PG_RETURN_DATUM(grant_row(fcinfo, &answer, name, NULL));
+	PG_RETURN_DATUM(grant_row(desc, &answer, name, NULL));
 }
 
 PG_FUNCTION_INFO_V1(idgen_deactivate);

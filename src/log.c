@@ -9,6 +9,18 @@
  * parameters, in the context.  So whatever is logged of a statement that names
  * such a function is logged without both.
  *
+ * It is a hook that sees what is about to be logged, and PostgreSQL promises only that
+ * such a hook can suppress a message.  What is changed here (hide_stmt, hide_ctx,
+ * internalquery) is read after it in all versions supported; should that end,
+ * test/t/111_tokens.pl notices.  The way that is promised is an error context callback
+ * which says errhidestmt() and errhidecontext().  But none can be in force while a
+ * statement is parsed, and none set by a hook of the executor or of utility commands
+ * while it is analysed, planned, or its parameters are read: the errors that this
+ * file is for.
+ *
+ * A statement is known by the name of the function in it.  EXECUTE of a prepared
+ * one, with the token among its arguments, is not.
+ *
  * What is logged because it was asked for, by log_statement or
  * log_min_duration_statement, has the statement as its message, which stays.
  */

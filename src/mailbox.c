@@ -23,6 +23,7 @@
 
 #include "clock.h"
 #include "settings.h"
+#include "stats.h"
 
 /*
  * A worker that was asked for and has not shown up after this long is asked
@@ -191,11 +192,11 @@ judge_worker(IdgenFailure *failure)
 	idgen_unlock_directory();
 	if (missing)
 		idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
-						  "No background worker slot is free for the authority worker, and none was given up by another database in time.",
+						  "No background worker slot is free for the authority process, and none was given up by another database in time.",
 						  "Retry, or raise \"max_worker_processes\".");
 	else if (starting)
 		idgen_failure_set(failure, IDGEN_FAILURE_UNAVAILABLE,
-						  "The authority worker is being started, by this call or another; that takes some ten milliseconds on a machine that is not busy.",
+						  "The authority process is being started, by this call or another; that takes some ten milliseconds on a machine that is not busy.",
 						  "Retry; if it goes on, look in the server log for why it ends.");
 }
 
@@ -243,11 +244,12 @@ answered(uint64 ticket, IdgenAnswer *answer)
 
 /*
  * Give a request up, so that it is not carried out later.  Must not fail: it is
- * called while an error is on its way.
+ * called while an error is on its way, or the process exits.
  */
 static void
-withdraw(uint64 ticket)
+withdraw(int code, Datum arg)
 {
+	uint64		ticket = (uint64) DatumGetInt64(arg);
 	IdgenRequest *request = my_request();
 
 	if (!idgen_lock_directory_within(LEAVE_WITHIN_US))
@@ -259,20 +261,23 @@ withdraw(uint64 ticket)
 
 /*
  * Wait for the answer until a monotonic time; cancellable.  False at the
- * deadline, with the strongest reason known in answer->failure.
+ * deadline, with the strongest reason known in answer->failure.  *late_us is by how
+ * much this process woke up too late at most, as one that was stopped does.
  */
 bool
-idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenAnswer *answer)
+idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenAnswer *answer, int64 *late_us)
 {
 	static uint32 wait_event = 0;
 	int64		rouse_at_us = idgen_clock_monotonic_us() + START_RETRY_US;
 
+	*late_us = 0;
 	if (wait_event == 0)
 		wait_event = idgen_wait_event("IdgenAuthority");
 
 	while (!answered(ticket, answer))
 	{
 		int64		now_us = idgen_clock_monotonic_us();
+		int64		wake_us;
 
 		if (now_us >= until_us)
 		{
@@ -285,12 +290,15 @@ idgen_mailbox_wait(uint64 ticket, int64 until_us, IdgenAnswer *answer)
 			rouse_worker();
 			rouse_at_us = now_us + START_RETRY_US;
 		}
+		wake_us = Min(until_us, rouse_at_us);
+
 		/* woken without an answer: the worker may have gone */
 		if (WaitLatch(MyLatch,
 					  WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					  (long) ((Min(until_us, rouse_at_us) - now_us) / 1000 + 1),
+					  (long) ((wake_us - now_us) / 1000 + 1),
 					  wait_event) & WL_LATCH_SET)
 			rouse_at_us = 0;
+		*late_us = Max(*late_us, idgen_clock_monotonic_us() - wake_us);
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -308,25 +316,26 @@ idgen_mailbox_call(IdgenMail *mail, IdgenAnswer *answer)
 {
 	int64		within_ms = Max(idgen_wait_timeout_ms, IDGEN_COMMAND_WITHIN_MIN_MS);
 	volatile bool done = false;
-	uint64		ticket;
+	Datum		ticket;
+	int64		late_us;
 
 	mail->expires_at_us = idgen_clock_monotonic_us() + within_ms * 1000;
-	ticket = idgen_mailbox_post(mail);
-	PG_TRY();
+	ticket = Int64GetDatum((int64) idgen_mailbox_post(mail));
+
+	/* also if the session is terminated: it may have been going to wait for an hour */
+	PG_ENSURE_ERROR_CLEANUP(withdraw, ticket);
 	{
-		done = idgen_mailbox_wait(ticket, mail->expires_at_us, answer);
+		done = idgen_mailbox_wait((uint64) DatumGetInt64(ticket),
+								  mail->expires_at_us, answer, &late_us);
+		idgen_stats_note_pause_in(mail->namespace_name, late_us);
 	}
-	PG_FINALLY();
-	{
-		if (!done)
-			withdraw(ticket);
-	}
-	PG_END_TRY();
+	PG_END_ENSURE_ERROR_CLEANUP(withdraw, ticket);
 	if (done)
 		return;
+	withdraw(0, ticket);
 	if (answer->failure.kind == IDGEN_FAILURE_NONE)
 		idgen_failure_set(&answer->failure, IDGEN_FAILURE_UNAVAILABLE,
-						  "The authority worker did not answer in time; it may still carry the request out.",
+						  "The authority process did not answer in time; it may still carry the request out.",
 						  NULL);
 }
 

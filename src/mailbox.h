@@ -24,7 +24,7 @@ typedef struct IdgenMailTaken
 /* --- by backends */
 extern uint64 idgen_mailbox_post(const IdgenMail *mail);
 extern bool idgen_mailbox_wait(uint64 ticket, int64 until_us,
-							   IdgenAnswer *answer);
+							   IdgenAnswer *answer, int64 *late_us);
 extern void idgen_mailbox_call(IdgenMail *mail, IdgenAnswer *answer);
 extern void idgen_mailbox_stop_worker(Oid database, int64 within_us);
 

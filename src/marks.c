@@ -183,10 +183,18 @@ idgen_marks_list(const IdgenMarks *marks)
 }
 
 /*
- * Count the workers of a range that are reserved past "now" for external
- * incarnations, all and a role's; also for those that have ended, until their
- * grants end.  Those of the half that a parent uses take nothing from ours.
+ * Is a worker of a range reserved past "now" for an external incarnation?  Also for one
+ * that has ended, until its grant ends.  Those of the parts that other timelines
+ * use take nothing from ours.
  */
+bool
+idgen_marks_is_held(const IdgenMark *mark, const IdgenWorkerRange *range, int64 now)
+{
+	return mark->external && mark->high_water > now &&
+		idgen_worker_in_range(range, mark->worker);
+}
+
+/* Count the workers of a range that external incarnations hold, all and a role's. */
 void
 idgen_marks_count_external(const IdgenMarks *marks, const IdgenWorkerRange *range,
 						   int64 now, const char *role,
@@ -198,8 +206,7 @@ idgen_marks_count_external(const IdgenMarks *marks, const IdgenWorkerRange *rang
 	{
 		const IdgenMark *mark = &marks->marks[i];
 
-		if (!mark->external || mark->high_water <= now ||
-			!idgen_worker_in_range(range, mark->worker))
+		if (!idgen_marks_is_held(mark, range, now))
 			continue;
 		(*all)++;
 		if (strcmp(mark->role, role) == 0)

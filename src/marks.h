@@ -44,8 +44,8 @@ typedef struct IdgenMarks
 	int64		external_end;	/* no external grant ends later */
 	ItemPointerData floor_tid;
 	bool		inherited;		/* what was granted before was passed on, see ended.c */
-	int64		bound_ms;		/* Unix ms that ended.c has as a bound, ... */
-	int64		promised_ms;	/* ... and that its file has as well */
+	bool		begun;			/* something was granted above the floor */
+	int64		promised_ms;	/* Unix ms that is a bound in the file of ended.c */
 	bool		promised_external;	/* it knows of external grants */
 	int64		length_needed;	/* see idgen_grant_length_needed; 0 = any */
 	int			count;
@@ -63,6 +63,8 @@ extern int64 *idgen_marks_taken(const IdgenMarks *marks, int64 now,
 								size_t *count);
 extern void idgen_marks_note_ended(IdgenMarks *marks, int64 incarnation);
 extern IdgenWorkerMark *idgen_marks_list(const IdgenMarks *marks);
+extern bool idgen_marks_is_held(const IdgenMark *mark, const IdgenWorkerRange *range,
+								int64 now);
 extern void idgen_marks_count_external(const IdgenMarks *marks,
 									   const IdgenWorkerRange *range,
 									   int64 now, const char *role,

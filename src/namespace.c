@@ -258,7 +258,7 @@ idgen_namespace_require_committed(const IdgenNamespace *ns)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("namespace \"%s\" was created in this transaction",
 						ns->name),
-				 errdetail("The authority worker cannot see it before the transaction commits."),
+				 errdetail("The authority process cannot see it before the transaction commits."),
 				 errhint("Commit first.")));
 }
 

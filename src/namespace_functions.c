@@ -244,6 +244,7 @@ idgen_create_namespace(PG_FUNCTION_ARGS)
 	idgen_namespace_check_row(&row);
 	check_life(&row);
 	strlcpy(row.owner, GetUserNameFromId(GetUserId(), false), NAMEDATALEN);
+	idgen_identity_make_uuid(&row.lineage);
 
 	if (!idgen_tables_find())
 		ereport(ERROR,

@@ -77,6 +77,16 @@ check_restored_marks(const IdgenNamespaceRow *row)
 			 errhint("Use the format that the namespace had.")));
 }
 
+/* Was anything ever granted or fenced? */
+static bool
+ever_granted(const char *name)
+{
+	bool		isnull;
+
+	idgen_statement_run_for(IDGEN_SQL_EVER_GRANTED, name);
+	return DatumGetBool(idgen_statement_value(0, 1, &isnull));
+}
+
 /*
  * A new namespace with its identity and a floor of 0.  False if the name is
  * taken, also by a transaction that committed while this one waited for it.
@@ -113,13 +123,14 @@ idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
 	values[IDGEN_NAMESPACE_RETIRED - 1] = BoolGetDatum(row->retired);
 	values[IDGEN_NAMESPACE_OWNER - 1] = CStringGetTextDatum(row->owner);
 	values[18] = Int32GetDatum(row->split_parts);
+	values[19] = UUIDPGetDatum(&row->lineage);
 	inserted = idgen_statement_run(IDGEN_SQL_INSERT_NAMESPACE, values, NULL) > 0;
 	if (inserted)
 	{
 		values[0] = CStringGetTextDatum(row->name);
 		values[1] = Int64GetDatum(0);
 		*copied = idgen_statement_run(IDGEN_SQL_INSERT_FLOOR, values, NULL) == 0 ||
-			idgen_namespace_rows_ever_granted(row->name);
+			ever_granted(row->name);
 		if (*copied)
 			check_restored_marks(row);
 		else
@@ -200,16 +211,12 @@ idgen_namespace_rows_claim_unused(const char *name, const IdgenAuthorityRow *spl
 		Int32GetDatum(split->split_remainder)
 	};
 	bool		unused;
-	bool		isnull;
 
 	idgen_statement_begin(name);
-	unused = idgen_statement_run(IDGEN_SQL_LOCK_SPLIT, values, NULL) > 0;
-	if (unused)
-	{
-		/* a statement of its own, which sees what the lock has waited for */
-		idgen_statement_run_for(IDGEN_SQL_EVER_GRANTED, name);
-		unused = !DatumGetBool(idgen_statement_value(0, 1, &isnull));
-	}
+
+	/* two statements, so that the second sees what the lock has waited for */
+	unused = idgen_statement_run(IDGEN_SQL_LOCK_SPLIT, values, NULL) > 0 &&
+		!ever_granted(name);
 	if (unused)
 		idgen_statement_run(IDGEN_SQL_UPDATE_SPLIT, values, NULL);
 	idgen_statement_end();
@@ -310,10 +317,34 @@ merge_policy(const IdgenNamespaceRow *row)
 }
 
 /*
+ * The restored row is of another lineage.  If nothing was ever granted from ours, as
+ * from "default" in a new database, there is no ID of ours, and the restored ones are
+ * all there are: the namespace is the restored one from now on.  Else ours has IDs, and
+ * stays what it is; the restored marks make it a copy (DESIGN 8), which an adoption
+ * fences, but no ID changes its meaning by that.
+ *
+ * Grants tell, and not marks, which may have been restored just before: the last grant
+ * of a worker is never deleted, and none is dumped.  The row of the identity, which
+ * every grant moves, is locked; without an identity nothing is granted.
+ */
+static void
+merge_lineage(const IdgenNamespaceRow *row)
+{
+	bool		isnull;
+
+	idgen_statement_begin(row->name);
+	idgen_statement_run_for(IDGEN_SQL_LOCK_SPLIT, row->name);
+	idgen_statement_run_for(IDGEN_SQL_GRANTED_HERE, row->name);
+	if (!DatumGetBool(idgen_statement_value(0, 1, &isnull)))
+		idgen_namespace_rows_write_lineage(row->name, &row->lineage);
+	idgen_statement_end();
+}
+
+/*
  * A restored row of idgen_namespace meets ours.  True if there is none, so
  * that the row is to be inserted.  Another format under the same name is an
- * error; the worker range stays ours, and so does the policy, unless ours was never
- * used; retired is for ever.
+ * error; the worker range stays ours, and so do the policy and the lineage, unless
+ * ours was never used; retired is for ever.
  */
 bool
 idgen_namespace_rows_merge(const IdgenNamespaceRow *row)
@@ -336,6 +367,8 @@ idgen_namespace_rows_merge(const IdgenNamespaceRow *row)
 	if (strcmp(row->durability, ours.durability) != 0 ||
 		strcmp(row->promotion, ours.promotion) != 0 || row->split_parts != ours.split_parts)
 		merge_policy(row);
+	if (!idgen_same_uuid(&ours.lineage, &row->lineage))
+		merge_lineage(row);
 	if (row->retired && !ours.retired)
 	{
 		idgen_statement_begin(row->name);
@@ -437,16 +470,6 @@ idgen_namespace_rows_lock(const char *name)
 		 idgen_statement_run_for(IDGEN_SQL_FIND_AUTHORITY, name) == 0);
 }
 
-/* Was anything ever granted or fenced? */
-bool
-idgen_namespace_rows_ever_granted(const char *name)
-{
-	bool		isnull;
-
-	idgen_statement_run_for(IDGEN_SQL_EVER_GRANTED, name);
-	return DatumGetBool(idgen_statement_value(0, 1, &isnull));
-}
-
 /* The clock at the last grant, in ticks; 0 if nothing is known. */
 int64
 idgen_namespace_rows_last_clock(const char *name)
@@ -514,6 +537,16 @@ idgen_namespace_rows_write_range(const char *name, int32 first_worker, int32 las
 	};
 
 	idgen_statement_run(IDGEN_SQL_UPDATE_RANGE, values, NULL);
+	idgen_tables_announce();
+}
+
+/* Write which ID space a namespace is; also by a session that restores. */
+void
+idgen_namespace_rows_write_lineage(const char *name, const pg_uuid_t *lineage)
+{
+	Datum		values[2] = {CStringGetTextDatum(name), UUIDPGetDatum(lineage)};
+
+	idgen_statement_run(IDGEN_SQL_UPDATE_LINEAGE, values, NULL);
 	idgen_tables_announce();
 }
 

@@ -48,7 +48,6 @@ extern bool idgen_namespace_rows_merge_floor(const char *name, int64 floor,
 extern bool idgen_namespace_rows_merge_mark(const char *name, int32 worker,
 									  int64 high_water);
 extern bool idgen_namespace_rows_lock(const char *name);
-extern bool idgen_namespace_rows_ever_granted(const char *name);
 extern int64 idgen_namespace_rows_last_clock(const char *name);
 extern int64 idgen_namespace_rows_recorded_ms(const char *name);
 extern int64 idgen_namespace_rows_highest_mark(const char *name);
@@ -58,6 +57,8 @@ extern void idgen_namespace_rows_write_identity(const char *name,
 										 const IdgenAuthorityRow *row);
 extern void idgen_namespace_rows_write_range(const char *name, int32 first_worker,
 									 int32 last_worker);
+extern void idgen_namespace_rows_write_lineage(const char *name,
+									   const pg_uuid_t *lineage);
 extern void idgen_namespace_rows_retire(const char *name);
 extern void idgen_namespace_rows_format_text(const IdgenLayout *layout, char *format);
 extern bool idgen_namespace_rows_floor(const char *name, IdgenFloorRow *row);

@@ -308,20 +308,23 @@ tell_floor(const IdgenNamespace *ns, int64 floor)
 	idgen_stats_set_standing(idgen_stats_get(MyDatabaseId, ns->name), &failure);
 }
 
-/* After the commit: what has ended issues no more. */
+/*
+ * After the commit: what has ended issues no more.  That comes first, since it
+ * cannot fail; the rest may, if somebody is stopped in the directory.
+ */
 static void
 clean_up(const IdgenMailTaken *request, const IdgenAftermath *aftermath)
 {
-	if (aftermath->floor > 0)
-		tell_floor(aftermath->ns, aftermath->floor);
 	if (aftermath->kill_namespace)
 		idgen_pool_kill(MyDatabaseId, &aftermath->uuid);
 	if (aftermath->kill_incarnation)
 	{
-		idgen_publication_forget_incarnation(request->mail.incarnation);
 		idgen_pool_kill_incarnation(MyDatabaseId, request->mail.incarnation);
+		idgen_publication_forget_incarnation(request->mail.incarnation);
 	}
 	idgen_marks_forget_all();
+	if (aftermath->floor > 0)
+		tell_floor(aftermath->ns, aftermath->floor);
 }
 
 /*

@@ -19,6 +19,10 @@
  * it: an answer decided before such a change is as good as one given before it,
  * and a transaction that has made one may go on to issue IDs.
  *
+ * PostgreSQL gives the locks of a session back when a transaction is rolled back.
+ * So where one namespace after the other is served, each is answered before the
+ * next may fail (round.c).
+ *
  * Order: a session has locked the row of the namespace before this lock.  The
  * authority process waits for neither.
  */
@@ -145,7 +149,7 @@ take_or_fail(bool (*take) (const char *name), const char *name, int64 until_us)
 		ereport(ERROR,
 				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
 				 errmsg("policy of namespace \"%s\" could not be changed", name),
-				 errdetail("Another session changes it, or the authority worker is giving an answer that rests on it."),
+				 errdetail("Another session changes it, or the authority process is giving an answer that rests on it."),
 				 errhint("Retry; if it goes on, look in pg_locks for who holds the lock, and whether that process is stopped.")));
 	}
 	PG_END_TRY();

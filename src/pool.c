@@ -74,6 +74,9 @@
  */
 #define SLOT_WITHIN_US		INT64_C(2000)
 
+/* How long to try for the lock of what is remembered of ends. */
+#define NOTE_WITHIN_US		INT64_C(100000)
+
 /* A cursor without grants for this long, beyond idleness, is nobody's. */
 #define ORPHAN_MS	INT64_C(600000)
 
@@ -257,12 +260,19 @@ idgen_pool_survey(Oid database, IdgenCursorSurvey *surveys, int surveys_max)
  * Killing
  * -------------------------------------------------------------------- */
 
-/* The Unix millisecond from which on nothing was granted to a cursor. */
-static int64
-granted_until_ms(const IdgenSlotInfo *info, IdgenSlot *slot)
+/*
+ * The Unix millisecond from which on nothing was granted to the cursor that had
+ * this word, as read with its owner.  False if the slot has changed since: it may
+ * be another's by now, who counts in other ticks.
+ */
+static bool
+granted_until_ms(int slot_index, uint64 word, const IdgenSlotInfo *info, int64 *until_ms)
 {
-	return info->epoch_ms +
-		((int64) pg_atomic_read_u64(&slot->granted_end) - 1) * info->tick_ms + 1;
+	int64		granted_end = (int64) pg_atomic_read_u64(&idgen_slot(slot_index)->granted_end);
+
+	pg_read_barrier();
+	*until_ms = info->epoch_ms + (granted_end - 1) * info->tick_ms + 1;
+	return read_word(slot_index) == word;
 }
 
 /*
@@ -270,21 +280,20 @@ granted_until_ms(const IdgenSlotInfo *info, IdgenSlot *slot)
  * issued from, or, if its lock cannot be had, was granted: no tick of the same
  * format that begins at or after it was used.  Whoever is stopped inside the lock
  * may still issue from what was granted, and nobody else issues anything.
- * *patience_us is what is left of the time that a walk may take for locks.
  */
 static int64
-issued_until_ms(const IdgenSlotInfo *info, IdgenSlot *slot, int64 *patience_us)
+issued_until_ms(const IdgenSlotInfo *info, IdgenSlot *slot, IdgenPatience *patience)
 {
 	int64		last_tick;
 
-	if (idgen_lock_within(&slot->lock, LW_SHARED, *patience_us))
+	if (idgen_lock_within(&slot->lock, LW_SHARED, patience->slot_us))
 	{
 		last_tick = slot->cursor.last_tick;
 		LWLockRelease(&slot->lock);
 	}
 	else
 	{
-		*patience_us = 0;
+		patience->slot_us = 0;
 		last_tick = (int64) pg_atomic_read_u64(&slot->granted_end) - 1;
 	}
 	return info->epoch_ms + last_tick * info->tick_ms + 1;
@@ -295,22 +304,23 @@ issued_until_ms(const IdgenSlotInfo *info, IdgenSlot *slot, int64 *patience_us)
  * KILLED makes it DEAD, so its slot is nobody else's until that is noted.
  */
 static void
-kill_slot(int slot_index, const IdgenTarget *target, int64 *patience_us)
+kill_slot(int slot_index, const IdgenTarget *target, IdgenPatience *patience)
 {
 	for (;;)
 	{
 		IdgenSlotInfo info;
 		uint64		word = read_owner(slot_index, &info);
 		IdgenSlotPhase phase = phase_of(word);
+		int64		until_ms;
 
 		if ((phase != IDGEN_SLOT_RESERVED && phase != IDGEN_SLOT_ACTIVE &&
 			 phase != IDGEN_SLOT_KILLED) || !is_meant(target, word, &info))
 			return;
 		if (phase == IDGEN_SLOT_KILLED)
 		{
-			/* whoever killed it may be stopped, and not have noted that */
-			idgen_ended_note(info.database, info.namespace_name,
-							 granted_until_ms(&info, idgen_slot(slot_index)));
+			/* whoever killed it may be stopped, and not have noted that; DEAD, he has */
+			if (granted_until_ms(slot_index, word, &info, &until_ms))
+				idgen_ended_note(info.database, info.namespace_name, until_ms, &patience->note_us);
 			return;
 		}
 		if (phase == IDGEN_SLOT_RESERVED && swap_word(slot_index, word, IDGEN_SLOT_FREE))
@@ -318,7 +328,8 @@ kill_slot(int slot_index, const IdgenTarget *target, int64 *patience_us)
 		if (phase == IDGEN_SLOT_ACTIVE && swap_word(slot_index, word, IDGEN_SLOT_KILLED))
 		{
 			idgen_ended_note(info.database, info.namespace_name,
-							 issued_until_ms(&info, idgen_slot(slot_index), patience_us));
+							 issued_until_ms(&info, idgen_slot(slot_index), patience),
+							 &patience->note_us);
 			pg_atomic_write_u64(&idgen_slot(slot_index)->tenure,
 								in_phase(tenure_of(word), IDGEN_SLOT_DEAD));
 			return;
@@ -326,15 +337,30 @@ kill_slot(int slot_index, const IdgenTarget *target, int64 *patience_us)
 	}
 }
 
+/* A walk over the slots, or all walks of one commit, may try for locks so long. */
+void
+idgen_pool_be_patient(IdgenPatience *patience)
+{
+	patience->slot_us = SLOT_WITHIN_US;
+	patience->note_us = NOTE_WITHIN_US;
+}
+
 /* End all cursors and reservations that are meant.  Cannot fail. */
+static void
+kill_all_within(const IdgenTarget *target, IdgenPatience *patience)
+{
+	for (int i = 0; i < idgen_shared->slot_count; i++)
+		kill_slot(i, target, patience);
+	directory_changed();
+}
+
 static void
 kill_all(const IdgenTarget *target)
 {
-	int64		patience_us = SLOT_WITHIN_US;
+	IdgenPatience patience;
 
-	for (int i = 0; i < idgen_shared->slot_count; i++)
-		kill_slot(i, target, &patience_us);
-	directory_changed();
+	idgen_pool_be_patient(&patience);
+	kill_all_within(target, &patience);
 }
 
 /* Kill one cursor, if it is still the one meant. */
@@ -342,9 +368,10 @@ void
 idgen_pool_kill_slot(int slot_index, uint64 tenure)
 {
 	IdgenTarget target = {.namespace_name = "", .tenure = tenure};
-	int64		patience_us = SLOT_WITHIN_US;
+	IdgenPatience patience;
 
-	kill_slot(slot_index, &target, &patience_us);
+	idgen_pool_be_patient(&patience);
+	kill_slot(slot_index, &target, &patience);
 	directory_changed();
 }
 
@@ -387,11 +414,12 @@ idgen_pool_kill_everywhere(void)
  * at the commit of a session.
  */
 void
-idgen_pool_kill_at_commit(Oid database, const char *namespace_name)
+idgen_pool_kill_at_commit(Oid database, const char *namespace_name,
+						  IdgenPatience *patience)
 {
 	IdgenTarget target = {.database = database, .namespace_name = namespace_name};
 
-	kill_all(&target);
+	kill_all_within(&target, patience);
 }
 
 /* Before a drop: what the cursors of a database were granted they may issue. */
@@ -401,12 +429,19 @@ idgen_pool_bound(Oid database)
 	for (int i = 0; i < idgen_shared->slot_count; i++)
 	{
 		IdgenSlotInfo info;
-		IdgenSlotPhase phase = phase_of(read_owner(i, &info));
+		IdgenSlotPhase phase;
+		uint64		word;
+		int64		until_ms;
 
+		do
+		{
+			word = read_owner(i, &info);
+			phase = phase_of(word);
+		} while ((phase == IDGEN_SLOT_ACTIVE || phase == IDGEN_SLOT_KILLED) &&
+				 !granted_until_ms(i, word, &info, &until_ms));
 		if ((phase == IDGEN_SLOT_ACTIVE || phase == IDGEN_SLOT_KILLED) &&
 			info.database == database)
-			idgen_ended_bound_cursor(database, info.namespace_name,
-									 granted_until_ms(&info, idgen_slot(i)));
+			idgen_ended_bound_cursor(database, info.namespace_name, until_ms);
 	}
 }
 
@@ -452,8 +487,12 @@ bury(int slot_index)
 	if (phase_of(word) == IDGEN_SLOT_DEAD)
 	{
 		if (info.stats >= 0)
-			idgen_stats_add(&idgen_shared->stats[info.stats], IDGEN_COUNTER_IDS_ENDED,
-							slot->issued_count);
+		{
+			IdgenStats *stats = &idgen_shared->stats[info.stats];
+
+			idgen_stats_add(stats, IDGEN_COUNTER_IDS_ENDED, slot->issued_count);
+			idgen_stats_add(stats, IDGEN_COUNTER_TICKS_ENDED, slot->tick_count);
+		}
 		(void) swap_word(slot_index, word, IDGEN_SLOT_FREE);
 	}
 	LWLockRelease(&slot->lock);
@@ -766,6 +805,7 @@ idgen_pool_activate(int slot_index, uint64 tenure, const IdgenGrant *grant)
 		idgen_cursor_init(&slot->cursor, idgen_shared->infos[slot_index].worker);
 		(void) idgen_cursor_install(&slot->cursor, grant, 0);
 		slot->issued_count = 0;
+		slot->tick_count = 0;
 		pg_atomic_write_u64(&slot->granted_end, (uint64) grant->end);
 
 		/* a full barrier: whoever finds it active finds this as well */

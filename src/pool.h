@@ -38,6 +38,17 @@ typedef struct IdgenCursorSurvey
 	int64		granted_end;	/* tick */
 } IdgenCursorSurvey;
 
+/*
+ * How long a process that kills cursors may still try for locks; the first that it does
+ * not get uses that up.  A commit, which nobody can cancel, so waits for a stopped
+ * process once, and not for each cursor.
+ */
+typedef struct IdgenPatience
+{
+	int64		slot_us;		/* for those of slots */
+	int64		note_us;		/* for what is remembered of ends */
+} IdgenPatience;
+
 extern uint64 idgen_pool_version(void);
 extern int	idgen_pool_list(Oid database, const pg_uuid_t *namespace_uuid,
 							IdgenCursorRef *refs, int refs_max);
@@ -56,7 +67,9 @@ extern void idgen_pool_kill_slot(int slot, uint64 tenure);
 extern void idgen_pool_kill_incarnation(Oid database, int64 incarnation);
 extern void idgen_pool_kill_everywhere(void);
 extern void idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid);
-extern void idgen_pool_kill_at_commit(Oid database, const char *namespace_name);
+extern void idgen_pool_be_patient(IdgenPatience *patience);
+extern void idgen_pool_kill_at_commit(Oid database, const char *namespace_name,
+									  IdgenPatience *patience);
 extern void idgen_pool_bound(Oid database);
 
 #endif							/* IDGEN_POOL_H */

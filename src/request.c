@@ -110,7 +110,7 @@ finish_request(IdgenMail *mail, IdgenAnswer *answer)
 		return;
 	if (answer->failure.kind == IDGEN_FAILURE_AGAIN)
 		idgen_failure_set(&answer->failure, IDGEN_FAILURE_UNAVAILABLE,
-						  "The authority worker and this transaction do not see the same namespace.",
+						  "The authority process and this transaction do not see the same namespace.",
 						  "Commit first, if marks were restored in this transaction, and retry.");
 	if (mail->namespace_name[0] != '\0')
 		idgen_stats_note_error(idgen_stats_get(MyDatabaseId, mail->namespace_name),

@@ -40,6 +40,7 @@
 
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "commands/dbcommands.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/memutils.h"
@@ -82,6 +83,8 @@ typedef struct IdgenItem
 	uint64		tenure;			/* of its cursor, or of the reservation */
 	IdgenGrantCourse course;	/* of a local one */
 	int			request;		/* of an external one; -1 for local ones */
+	int64		issues_until;	/* of an external one: what it has lasts until this
+								 * tick, or the clock */
 	IdgenGrantRow row;
 	IdgenHolder holder;
 } IdgenItem;
@@ -226,33 +229,51 @@ bring_marks(IdgenJob *job)
 	return false;
 }
 
+/* The first tick that begins at a Unix ms or later; 0 for 0. */
+static int64
+tick_from(const IdgenLayout *layout, int64 unix_ms)
+{
+	if (unix_ms == 0)
+		return 0;
+	return Min(idgen_layout_tick_at(layout, unix_ms - 1) + 1,
+			   idgen_layout_tick_count(layout));
+}
+
 /*
  * The tick at which a namespace not granted from yet begins: after what was issued
  * from anything that was dropped.  From one of the same name, however long that
- * takes; from another one, if it takes no longer than max_clock_error, as it does
- * unless that ran far ahead of the clock or this one has long ticks.
+ * takes, a bound a horizon past the longest grant included; from another one, if it
+ * takes no longer than max_clock_error, as it does unless that ran far ahead of the
+ * clock or this one has long ticks.
  */
 static int64
 begins_at(const IdgenRound *round, const IdgenLayout *layout, const char *name)
 {
 	int64		near_ms = round->clock.latest_ms + idgen_max_clock_error_ms;
-	int64		any = idgen_fence_tick_from(layout, idgen_ended_dropped_anywhere(near_ms));
+	char	   *database_name = get_database_name(MyDatabaseId);
+	int64		same_ms = idgen_ended_dropped_until(MyDatabaseId,
+													database_name ? database_name : "",
+													name, near_ms + 2 * IDGEN_HORIZON_MS_MAX);
+	int64		any = tick_from(layout, idgen_ended_dropped_anywhere(near_ms));
 
 	if (any > idgen_layout_tick_at(layout, near_ms))
 		any = 0;
-	return Max(idgen_fence_after_dropped(layout, name, round->clock.latest_ms), any);
+	return Max(tick_from(layout, same_ms), any);
 }
 
 /*
  * Raise the floor of a namespace not granted from yet to where it begins, before
- * the first grant and in the same transaction.
+ * the first grant and in the same transaction.  A copy of a database has marks, but
+ * none above its floor.
  */
 static bool
 begin_after_dropped(const IdgenRound *round, IdgenJob *job, const IdgenNamespace *ns)
 {
 	int64		begin;
 
-	if (job->marks->count > 0)
+	job->marks->begun = job->marks->begun ||
+		idgen_marks_highest(job->marks) > job->marks->floor;
+	if (job->marks->begun)
 		return true;
 	begin = begins_at(round, &ns->row.layout, job->name);
 	if (begin <= job->marks->floor)
@@ -323,7 +344,8 @@ open_namespace(const IdgenRound *round, IdgenJob *job)
 	else if (ns == NULL)
 		fail(job, IDGEN_FAILURE_UNDEFINED, NULL, NULL, false);
 	else if (ns->row.retired || !ns->row.issuing)
-		fail(job, IDGEN_FAILURE_RETIRED, NULL, NULL, false);
+		fail(job, IDGEN_FAILURE_RETIRED,
+			 ns->row.retired ? NULL : "It was created for decoding only.", NULL, false);
 	else if (ns->format_changed)
 		fail(job, IDGEN_FAILURE_UNAVAILABLE, "Its format was changed from outside.",
 			 "Undo the change: IDs of two formats cannot be told apart.", false);
@@ -787,7 +809,7 @@ external_worker_left(const IdgenRound *round, const IdgenJob *job,
 	IdgenWorkerRange range = worker_range(job->ns);
 	int64		all_max = idgen_external_workers_max(idgen_worker_range_size(&range),
 													 idgen_max_workers_per_namespace);
-	int64		role_max = Max(all_max / 2, 1);
+	int64		role_max = idgen_external_role_max(all_max);
 	int64		all;
 	int64		of_role;
 
@@ -815,7 +837,7 @@ external_worker_left(const IdgenRound *round, const IdgenJob *job,
 					  all >= all_max ?
 					  "All workers for external generators have unexpired grants." :
 					  "One role may hold half of the workers for external generators, and this role does.",
-					  "Deactivate incarnations no longer used, or retry when their grants have ended.");
+					  "Retry when grants have ended; deactivate incarnations no longer used, so that they get no more.");
 	return false;
 }
 
@@ -870,6 +892,7 @@ decide_activation(IdgenRound *round, IdgenJob *job, int request)
 	strlcpy(item->holder.role, role, NAMEDATALEN);
 	item->holder.mail = &taken->mail;
 	item->row.holder = &item->holder;
+	item->issues_until = job->now;
 }
 
 /*
@@ -967,6 +990,7 @@ decide_next(IdgenRound *round, IdgenJob *job, int request,
 	item->row.incarnation = mail->incarnation;
 	item->row.request_id = &mail->request_id;
 	item->row.asked_ms = mail->length_ms;
+	item->issues_until = Max(job->now, mark->high_water);
 }
 
 /* The next grant of an external incarnation. */
@@ -1213,6 +1237,30 @@ count_grant(IdgenJob *job, int64 latency_us)
 }
 
 /*
+ * An external generator is granted a time to come.  Usually it has asked before its
+ * grant ends; else it waits until then: behind its worker's last holder where workers
+ * are short, or behind a fence.
+ */
+static void
+count_ahead(IdgenJob *job, const IdgenItem *item)
+{
+	IdgenStats *stats = job_stats(job);
+	int64		start = item->row.grant.start;
+	uint64		wait_us;
+
+	if (start <= job->now)
+		return;
+	idgen_stats_add(stats, IDGEN_COUNTER_GRANTS_AHEAD, 1);
+	if (start <= item->issues_until)
+		return;
+	wait_us = (uint64) (start - item->issues_until) *
+		(uint64) job->ns->row.layout.tick_ms * 1000;
+	idgen_stats_add(stats, IDGEN_COUNTER_HOLDER_WAITS, 1);
+	idgen_stats_add(stats, IDGEN_COUNTER_HOLDER_WAIT_US, wait_us);
+	idgen_stats_max(stats, IDGEN_COUNTER_HOLDER_WAIT_MAX_US, wait_us);
+}
+
+/*
  * Publish what is durable now.  What external generators get is answered by
  * the caller.
  */
@@ -1231,8 +1279,11 @@ publish(IdgenRound *round)
 
 		count_grant(job, idgen_clock_monotonic_us() - round->begun_us);
 		if (item->request >= 0)
+		{
+			count_ahead(job, item);
 			set_granted(&round->answers[item->request], job->ns, row->worker,
 						row->incarnation, row->grant_id, &row->grant);
+		}
 		else
 		{
 			IdgenCursorGrant grant = {
@@ -1293,39 +1344,51 @@ issues_ahead(const IdgenNamespace *ns)
 	return ns->run_ahead > 0 || ns->row.layout.tick_ms > 1;
 }
 
+/* Will a grant be issued from outside, or ahead of the clock, past what is promised? */
+static bool
+needs_promise(const IdgenGrantRow *row, const IdgenNamespace *ns, int64 end_ms)
+{
+	const IdgenMarks *marks = row->marks;
+
+	return (row->external || issues_ahead(ns)) &&
+		(end_ms > marks->promised_ms ||
+		 (row->external && !marks->promised_external));
+}
+
 /*
  * What will be issued outside, or ahead of the clock, has a bound on disk before it
- * is granted, at most once a horizon.
+ * is granted, at most once a horizon.  A bound counts as promised when the file has
+ * it: if that fails, this raises, and the next grant asks for it again.
  */
 static void
 promise(IdgenRound *round)
 {
+	int64	   *bounds_ms = palloc0((round->item_count + 1) * sizeof(int64));
 	bool		unsaved = false;
 
 	for (int i = 0; i < round->item_count; i++)
 	{
 		const IdgenGrantRow *row = &round->items[i].row;
 		const IdgenNamespace *ns = round->jobs[round->items[i].job].ns;
-		IdgenMarks *marks = row->marks;
-		int64		end_ms = unix_ms(&ns->row.layout, row->grant.end);
+		const IdgenLayout *layout = &ns->row.layout;
+		int64		end_ms = unix_ms(layout, row->grant.end);
 
-		if ((!row->external && !issues_ahead(ns)) ||
-			(end_ms <= marks->promised_ms &&
-			 (marks->promised_external || !row->external)))
-			continue;
-		unsaved |= idgen_ended_promise(MyDatabaseId, ns->name, &ns->authority.uuid,
-									   unix_ms(&ns->row.layout, idgen_marks_highest(marks)), end_ms,
-									   ns->row.layout.horizon_ms, row->external,
-									   &marks->bound_ms);
+		if (needs_promise(row, ns, end_ms))
+			unsaved |= idgen_ended_promise(MyDatabaseId, ns->name, &ns->authority.uuid,
+										   unix_ms(layout, idgen_marks_highest(row->marks)),
+										   end_ms, layout->horizon_ms, row->external,
+										   &bounds_ms[i]);
 	}
 	if (unsaved)
 		idgen_ended_save();
 	for (int i = 0; i < round->item_count; i++)
 	{
-		IdgenMarks *marks = round->items[i].row.marks;
+		const IdgenGrantRow *row = &round->items[i].row;
 
-		marks->promised_ms = marks->bound_ms;
-		marks->promised_external |= round->items[i].row.external;
+		if (bounds_ms[i] == 0)
+			continue;
+		row->marks->promised_ms = bounds_ms[i];
+		row->marks->promised_external |= row->external;
 	}
 }
 
@@ -1421,15 +1484,14 @@ complain(const char *message, int sqlstate)
 				 errdetail("It goes on trying; failures of this kind are not logged again before a minute has passed without one.")));
 }
 
-/* One job of a round as a round of its own.  False if it failed. */
-static bool
+/* One job of a round as a round of its own. */
+static void
 serve_alone(const IdgenRound *whole, IdgenJob *job)
 {
 	IdgenRound	round = *whole;
 	IdgenJob	fresh = *job;
 	char		message[IDGEN_FAILURE_TEXT_MAX];
 	int			sqlstate = 0;
-	bool		done;
 
 	idgen_failure_set(&fresh.failure, IDGEN_FAILURE_NONE, NULL, NULL);
 	fresh.retry = false;
@@ -1438,40 +1500,45 @@ serve_alone(const IdgenRound *whole, IdgenJob *job)
 	round.jobs = &fresh;
 	round.job_count = 1;
 	round.item_count = 0;
-	done = try_round(&round, message, &sqlstate);
-	if (!done)
+	if (!try_round(&round, message, &sqlstate))
 	{
 		complain(message, sqlstate);
 		fresh.ns = NULL;
 		fail(&fresh, IDGEN_FAILURE_UNAVAILABLE, message, NULL, true);
 	}
 	*job = fresh;
-	return done;
 }
 
 /*
  * Serve a round; every job has its outcome afterwards, and every request of an
- * external generator whose job did not fail has its answer.  False if any
- * transaction failed.
+ * external generator whose job did not fail has its answer, which "answer" gives.
+ *
+ * That happens as long as the policies are held by which it was decided.  A
+ * transaction that fails lets go of them all, so a job that is served by itself is
+ * answered before the next one is begun.
  */
-bool
-idgen_round_serve(IdgenRound *round)
+void
+idgen_round_serve(IdgenRound *round, void (*answer) (IdgenRound *round, IdgenJob *job))
 {
 	char		message[IDGEN_FAILURE_TEXT_MAX];
 	int			sqlstate = 0;
-	bool		done = true;
+	bool		alone;
 
 	round->item_max = round->survey_count + round->job_count +
 		round->request_count;
 	round->item_count = 0;
 	round->items = palloc((round->item_max + 1) * sizeof(IdgenItem));
 	round->answers = palloc0((round->request_count + 1) * sizeof(IdgenAnswer));
-	if (!try_round(round, message, &sqlstate))
-		for (int i = 0; i < round->job_count; i++)
-			done &= serve_alone(round, &round->jobs[i]);
+	alone = !try_round(round, message, &sqlstate);
+	for (int i = 0; i < round->job_count; i++)
+	{
+		if (alone)
+			serve_alone(round, &round->jobs[i]);
+		answer(round, &round->jobs[i]);
+	}
+	idgen_policy_let_go();
 	for (int i = 0; i < round->job_count; i++)
 		if (!round->jobs[i].changed)
 			idgen_stats_set_standing(job_stats(&round->jobs[i]),
 									 &round->jobs[i].failure);
-	return done;
 }

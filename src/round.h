@@ -57,7 +57,8 @@ typedef struct IdgenRound
 
 extern IdgenJob *idgen_round_job(IdgenRound *round, const char *name,
 								 const pg_uuid_t *uuid);
-extern bool idgen_round_serve(IdgenRound *round);
+extern void idgen_round_serve(IdgenRound *round,
+							  void (*answer) (IdgenRound *round, IdgenJob *job));
 extern void idgen_round_end_strangers(void);
 extern bool idgen_round_grants_to(const IdgenMailTaken *request);
 extern bool idgen_round_is_holder(const IdgenMailTaken *taken,

@@ -170,6 +170,8 @@ shmem_startup(void)
 		pg_atomic_init_u64(&idgen_shared->last_tenure, 0);
 		pg_atomic_init_u64(&idgen_shared->directory_version, 1);
 		pg_atomic_init_u64(&idgen_shared->cursors_taken, 0);
+		pg_atomic_init_u64(&idgen_shared->worker_pauses, 0);
+		pg_atomic_init_u64(&idgen_shared->worker_pause_max_us, 0);
 		tranche = idgen_new_tranche("idgen");
 		LWLockInitialize(&idgen_shared->directory_lock, tranche);
 		LWLockInitialize(&idgen_shared->clock_file_lock, tranche);

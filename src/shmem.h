@@ -57,6 +57,7 @@ typedef struct IdgenSlot
 	LWLock		lock;
 	pg_atomic_uint64 tenure;	/* with the phase */
 	uint64		issued_count;	/* lock */
+	uint64		tick_count;		/* lock; ticks it has issued from */
 	IdgenCursor cursor;			/* lock */
 	pg_atomic_uint64 granted_end;	/* no tick from here on was granted to this
 									 * tenure; raised, under the lock, before the
@@ -156,7 +157,8 @@ typedef struct IdgenAnswer
 
 /*
  * One request per process: it waits for one thing at a time.  All fields:
- * directory lock.  The ticket tells a waiter's request from an older one of
+ * directory lock; only whether one is pending may be asked without, by who looks
+ * again under the lock, or only watches.  The ticket tells a waiter's request from an older one of
  * the same process that it gave up.
  */
 typedef struct IdgenRequest
@@ -174,6 +176,7 @@ typedef struct IdgenRequest
 typedef enum IdgenCounter
 {
 	IDGEN_COUNTER_IDS_ENDED,	/* IDs of cursors that are gone */
+	IDGEN_COUNTER_TICKS_ENDED,	/* ticks of theirs */
 	IDGEN_COUNTER_BATCHES,
 	IDGEN_COUNTER_TICK_WAITS,	/* for the next tick */
 	IDGEN_COUNTER_TICK_WAIT_US,
@@ -193,10 +196,16 @@ typedef enum IdgenCounter
 	IDGEN_COUNTER_FORKS,		/* of these, two holders of one incarnation */
 	IDGEN_COUNTER_FENCES,
 	IDGEN_COUNTER_ERRORS,		/* failures reported to callers that may call */
-	IDGEN_COUNTER_REFUSALS		/* calls of those that may not */
+	IDGEN_COUNTER_REFUSALS,		/* calls of those that may not */
+	IDGEN_COUNTER_PAUSES,		/* times that a process did not run in a call */
+	IDGEN_COUNTER_PAUSE_MAX_US,
+	IDGEN_COUNTER_GRANTS_AHEAD, /* to external generators, of a time to come */
+	IDGEN_COUNTER_HOLDER_WAITS, /* of these, to those that had nothing till then */
+	IDGEN_COUNTER_HOLDER_WAIT_US,
+	IDGEN_COUNTER_HOLDER_WAIT_MAX_US
 } IdgenCounter;
 
-#define IDGEN_COUNTER_COUNT (IDGEN_COUNTER_REFUSALS + 1)
+#define IDGEN_COUNTER_COUNT (IDGEN_COUNTER_HOLDER_WAIT_MAX_US + 1)
 
 /* Conditions that are logged once when they begin. */
 typedef enum IdgenAlert
@@ -225,6 +234,8 @@ typedef struct IdgenStats
 
 	/* --- of the authority worker */
 	bool		alerted[IDGEN_ALERT_COUNT];
+	uint64		shares_alerted; /* roles with their share of workers: a bit by
+								 * a hash of the name */
 	bool		copied;			/* the authority refuses to grant: a copy */
 	int			unconfirmed;	/* grants and answers that wait for standbys */
 
@@ -289,6 +300,8 @@ typedef struct IdgenShared
 	pg_atomic_uint64 last_tenure;
 	pg_atomic_uint64 directory_version; /* moves when a cursor comes or goes */
 	pg_atomic_uint64 cursors_taken; /* from one namespace for another */
+	pg_atomic_uint64 worker_pauses; /* of authority workers */
+	pg_atomic_uint64 worker_pause_max_us;
 
 	IdgenEndedState ended;		/* locks of its own */
 

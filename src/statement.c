@@ -34,12 +34,12 @@ static const struct
 }			statements[STATEMENT_COUNT] = {
 	[IDGEN_SQL_INSERT_NAMESPACE] = {
 		"INSERT INTO {namespace} VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,"
-		" $10, $11, $12, $13, $14, $15, $16, $17, $18, '{}', '{}', $19)"
-		" ON CONFLICT DO NOTHING", 19,
+		" $10, $11, $12, $13, $14, $15, $16, $17, $18, '{}', '{}', $19, $20)"
+		" ON CONFLICT DO NOTHING", 20,
 		{
 			TEXTOID, TEXTOID, INT4OID, INT4OID, INT4OID, INT8OID, INT8OID,
 			INT8OID, INT8OID, INT8OID, INT4OID, INT4OID, TEXTOID, TEXTOID,
-			BOOLOID, BOOLOID, BOOLOID, TEXTOID, INT4OID
+			BOOLOID, BOOLOID, BOOLOID, TEXTOID, INT4OID, UUIDOID
 		}
 	},
 	[IDGEN_SQL_INSERT_FLOOR] = {
@@ -134,6 +134,13 @@ static const struct
 	},
 	[IDGEN_SQL_HAS_WORKERS] = {
 		"SELECT EXISTS (SELECT FROM ONLY {worker} WHERE namespace = $1)", 1, {TEXTOID}
+	},
+	[IDGEN_SQL_GRANTED_HERE] = {
+		"SELECT EXISTS (SELECT FROM ONLY {grant} WHERE namespace = $1)", 1, {TEXTOID}
+	},
+	[IDGEN_SQL_UPDATE_LINEAGE] = {
+		"UPDATE ONLY {namespace} SET lineage = $2 WHERE name = $1", 2,
+		{TEXTOID, UUIDOID}
 	},
 	[IDGEN_SQL_READ_MARKS] = {
 		"SELECT w.worker, w.high_water, w.incarnation, w.ctid,"

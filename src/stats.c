@@ -35,6 +35,12 @@
 #define STANDING_US	INT64_C(5000000)
 
 /*
+ * A process that comes so much later than it should was stopped, or was not given a
+ * processor: a scheduler alone does not take so long, unless the machine is overloaded.
+ */
+#define PAUSE_US	INT64_C(1000000)
+
+/*
  * Which statistics belong to a cursor, or to a reservation for one?  By index;
  * the result is palloc'd.
  */
@@ -54,14 +60,21 @@ find_used(void)
 	return used;
 }
 
+/* What cursors count themselves. */
+typedef struct IdgenIssued
+{
+	uint64		ids;
+	uint64		ticks;
+} IdgenIssued;
+
 /*
- * IDs issued by the cursors that live, or are dead and not counted yet, by
+ * What was issued by the cursors that live, or are dead and not counted yet, by
  * statistics.  The result is palloc'd.
  */
-static uint64 *
-living_ids(void)
+static IdgenIssued *
+issued_by_living(void)
 {
-	uint64	   *ids = palloc0(idgen_shared->stats_count * sizeof(uint64));
+	IdgenIssued *issued = palloc0(idgen_shared->stats_count * sizeof(IdgenIssued));
 
 	for (int i = 0; i < idgen_shared->slot_count; i++)
 	{
@@ -70,18 +83,25 @@ living_ids(void)
 
 		if (idgen_pool_read(i, &info, &phase) && info.stats >= 0 &&
 			phase != IDGEN_SLOT_RESERVED)
-			ids[info.stats] += idgen_slot(i)->issued_count;
+		{
+			issued[info.stats].ids += idgen_slot(i)->issued_count;
+			issued[info.stats].ticks += idgen_slot(i)->tick_count;
+		}
 	}
-	return ids;
+	return issued;
 }
 
-/* Begin to count from zero; of IDs, at ids_ended. */
+/*
+ * Begin to count from zero.  The count of living cursors is theirs; it is taken off
+ * here, modulo 2^64.
+ */
 static void
-reset(IdgenStats *stats, uint64 ids_ended)
+reset(IdgenStats *stats, IdgenIssued living)
 {
 	for (int i = 0; i < IDGEN_COUNTER_COUNT; i++)
 		pg_atomic_write_u64(&stats->counters[i], 0);
-	pg_atomic_write_u64(&stats->counters[IDGEN_COUNTER_IDS_ENDED], ids_ended);
+	pg_atomic_write_u64(&stats->counters[IDGEN_COUNTER_IDS_ENDED], -living.ids);
+	pg_atomic_write_u64(&stats->counters[IDGEN_COUNTER_TICKS_ENDED], -living.ticks);
 	pg_atomic_write_u64(&stats->last_error, 0);
 	pg_atomic_write_u64(&stats->reset_ms, (uint64) idgen_clock_wall_ms());
 }
@@ -149,7 +169,8 @@ give(IdgenStats *stats, Oid database, const char *namespace_name)
 	stats->copied = false;
 	stats->unconfirmed = 0;
 	stats->standing.kind = IDGEN_FAILURE_NONE;
-	reset(stats, 0);
+	stats->shares_alerted = 0;
+	reset(stats, (IdgenIssued) {0, 0});
 	pg_write_barrier();
 	pg_atomic_write_u64(&stats->key, make_key(database, namespace_name));
 }
@@ -259,19 +280,54 @@ idgen_stats_begin_worker(void)
 			idgen_shared->stats[i].unconfirmed = 0;
 }
 
+static void
+raise_to(pg_atomic_uint64 *maximum, uint64 value)
+{
+	uint64		known = pg_atomic_read_u64(maximum);
+
+	while (value > known &&
+		   !pg_atomic_compare_exchange_u64(maximum, &known, value))
+		;
+}
+
 /* Raise a counter that keeps a maximum; stats may be NULL. */
 void
 idgen_stats_max(IdgenStats *stats, IdgenCounter counter, uint64 value)
 {
-	uint64		known;
+	if (stats != NULL)
+		raise_to(&stats->counters[counter], value);
+}
 
-	if (stats == NULL)
+/*
+ * A process came so much later than it should.  Less than PAUSE_US is nothing, and so
+ * is a time that is not over yet; stats may be NULL.
+ */
+void
+idgen_stats_note_pause(IdgenStats *stats, int64 late_us)
+{
+	if (late_us < PAUSE_US)
 		return;
-	known = pg_atomic_read_u64(&stats->counters[counter]);
-	while (value > known &&
-		   !pg_atomic_compare_exchange_u64(&stats->counters[counter], &known,
-										   value))
-		;
+	idgen_stats_add(stats, IDGEN_COUNTER_PAUSES, 1);
+	idgen_stats_max(stats, IDGEN_COUNTER_PAUSE_MAX_US, (uint64) late_us);
+}
+
+/* The same, in a namespace of this database, if anything is counted there. */
+void
+idgen_stats_note_pause_in(const char *namespace_name, int64 late_us)
+{
+	if (late_us >= PAUSE_US)
+		idgen_stats_note_pause(find_stats(MyDatabaseId, namespace_name), late_us);
+}
+
+/* The same of an authority worker; true if it was a pause. */
+bool
+idgen_stats_note_worker_pause(int64 late_us)
+{
+	if (late_us < PAUSE_US)
+		return false;
+	pg_atomic_fetch_add_u64(&idgen_shared->worker_pauses, 1);
+	raise_to(&idgen_shared->worker_pause_max_us, (uint64) late_us);
+	return true;
 }
 
 /*
@@ -337,23 +393,23 @@ read_stats(int index, IdgenStats *copy)
 	return key != 0;
 }
 
-#define NAMESPACE_COUNTER_COLUMNS (1 + 1 + IDGEN_COUNTER_COUNT - 1 + 5)
+#define NAMESPACE_COUNTER_COLUMNS (1 + 1 + IDGEN_COUNTER_COUNT - 2 + 6)
 
 /*
  * One row per namespace of this database that was used since shared memory
  * began: name, IDs, the counters in their order, last error, its time, since
- * when is counted, whether it is refused as a copy, and what waits for standbys.
+ * when is counted, whether it is refused as a copy, what waits for standbys, and ticks.
  */
 PG_FUNCTION_INFO_V1(idgen_stat_counters);
 Datum
 idgen_stat_counters(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	uint64	   *ids;
+	IdgenIssued *issued;
 
 	idgen_require_preloaded();
 	InitMaterializedSRF(fcinfo, 0);
-	ids = living_ids();
+	issued = issued_by_living();
 	for (int i = 0; i < idgen_shared->stats_count; i++)
 	{
 		Datum		values[NAMESPACE_COUNTER_COLUMNS];
@@ -367,8 +423,8 @@ idgen_stat_counters(PG_FUNCTION_ARGS)
 		error = pg_atomic_read_u64(&copy.last_error);
 		values[n++] = CStringGetTextDatum(copy.namespace_name);
 		values[n++] = Int64GetDatum((int64)
-									(ids[i] + pg_atomic_read_u64(&copy.counters[IDGEN_COUNTER_IDS_ENDED])));
-		for (int j = IDGEN_COUNTER_IDS_ENDED + 1; j < IDGEN_COUNTER_COUNT; j++)
+									(issued[i].ids + pg_atomic_read_u64(&copy.counters[IDGEN_COUNTER_IDS_ENDED])));
+		for (int j = IDGEN_COUNTER_TICKS_ENDED + 1; j < IDGEN_COUNTER_COUNT; j++)
 			values[n++] = Int64GetDatum((int64) pg_atomic_read_u64(&copy.counters[j]));
 		nulls[n] = error == 0;
 		values[n++] = CStringGetTextDatum(idgen_failure_name((IdgenFailureKind) (error & 0xff)));
@@ -377,7 +433,9 @@ idgen_stat_counters(PG_FUNCTION_ARGS)
 		values[n] = optional_time((int64) pg_atomic_read_u64(&copy.reset_ms), &nulls[n]);
 		n++;
 		values[n++] = BoolGetDatum(copy.copied);
-		values[n] = Int32GetDatum(copy.unconfirmed);
+		values[n++] = Int32GetDatum(copy.unconfirmed);
+		values[n] = Int64GetDatum((int64)
+								  (issued[i].ticks + pg_atomic_read_u64(&copy.counters[IDGEN_COUNTER_TICKS_ENDED])));
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum) 0;
@@ -482,7 +540,7 @@ verdict_name(IdgenClockVerdict verdict)
 	return "";
 }
 
-#define AUTHORITY_COLUMNS 19
+#define AUTHORITY_COLUMNS 21
 
 /* One row: the authority worker of this database, and this server. */
 PG_FUNCTION_INFO_V1(idgen_stat_worker);
@@ -543,6 +601,8 @@ idgen_stat_worker(PG_FUNCTION_ARGS)
 	values[16] = Int64GetDatum((int64) judged.steps_forward);
 	values[17] = Int64GetDatum(judged.largest_step_us / 1000);
 	values[18] = Int64GetDatum((int64) pg_atomic_read_u64(&idgen_shared->cursors_taken));
+	values[19] = Int64GetDatum((int64) pg_atomic_read_u64(&idgen_shared->worker_pauses));
+	values[20] = Int64GetDatum((int64) pg_atomic_read_u64(&idgen_shared->worker_pause_max_us) / 1000);
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	return (Datum) 0;
 }
@@ -552,17 +612,16 @@ PG_FUNCTION_INFO_V1(idgen_stat_reset);
 Datum
 idgen_stat_reset(PG_FUNCTION_ARGS)
 {
-	uint64	   *ids;
+	IdgenIssued *issued;
 
 	idgen_require_preloaded();
-	ids = living_ids();
+	issued = issued_by_living();
 	for (int i = 0; i < idgen_shared->stats_count; i++)
 	{
 		IdgenStats	copy;
 
-		/* the count of living cursors is theirs; take it off here, modulo 2^64 */
 		if (read_stats(i, &copy) && copy.database == MyDatabaseId)
-			reset(&idgen_shared->stats[i], -ids[i]);
+			reset(&idgen_shared->stats[i], issued[i]);
 	}
 	PG_RETURN_VOID();
 }

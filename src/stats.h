@@ -23,6 +23,9 @@ extern bool idgen_stats_standing(const IdgenStats *stats, IdgenFailure *failure)
 extern void idgen_stats_begin_worker(void);
 extern void idgen_stats_max(IdgenStats *stats, IdgenCounter counter,
 							uint64 value);
+extern void idgen_stats_note_pause(IdgenStats *stats, int64 late_us);
+extern void idgen_stats_note_pause_in(const char *namespace_name, int64 late_us);
+extern bool idgen_stats_note_worker_pause(int64 late_us);
 extern void idgen_stats_note_refusal(IdgenStats *stats);
 extern void idgen_stats_note_error(IdgenStats *stats,
 								   const IdgenFailure *failure);

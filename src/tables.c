@@ -55,7 +55,7 @@
  * What the script made
  * -------------------------------------------------------------------- */
 
-#define COLUMNS_MAX 21
+#define COLUMNS_MAX 22
 #define GUARDS_PER_TABLE 2
 
 /* How often the tables are looked up anew because something changed meanwhile. */
@@ -70,12 +70,12 @@ typedef struct IdgenTableShape
 
 static const IdgenTableShape shapes[IDGEN_TABLE_COUNT] = {
 	[IDGEN_TABLE_NAMESPACE] = {
-		"idgen_namespace", 21,
+		"idgen_namespace", 22,
 		{
 			TEXTOID, TEXTOID, INT4OID, INT4OID, INT4OID, INT8OID, INT8OID,
 			INT8OID, INT8OID, INT8OID, INT4OID, INT4OID, TEXTOID, TEXTOID,
 			BOOLOID, BOOLOID, BOOLOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID,
-			INT4OID
+			INT4OID, UUIDOID
 		}
 	},
 	[IDGEN_TABLE_FLOOR] = {"idgen_floor", 3, {TEXTOID, INT8OID, INT8OID}},
@@ -494,34 +494,6 @@ indexes_intact(Relation relation)
 }
 
 /*
- * Look the tables up without an error: true if each is there and can be read by a
- * statement.  For DROP EXTENSION, which succeeds whatever was done to the tables;
- * triggers and indexes of what is dropped are gone by then, and not asked for.
- */
-bool
-idgen_tables_find_quietly(void)
-{
-	char	   *schema_name;
-	IdgenTable	missing;
-	bool		readable = found.valid ||
-		look_up_settled(&schema_name, &missing) == IDGEN_LOOK_UP_FOUND;
-
-	for (int i = 0; i < IDGEN_TABLE_COUNT && readable; i++)
-	{
-		Relation	relation = try_relation_open(found.relids[i], AccessShareLock);
-
-		if (relation == NULL)
-			return false;
-		readable = relation->rd_rel->relkind == RELKIND_RELATION &&
-			!relation->rd_rel->relrowsecurity &&
-			!relation->rd_rel->relforcerowsecurity &&
-			columns_intact(&shapes[i], relation);
-		relation_close(relation, AccessShareLock);
-	}
-	return readable;
-}
-
-/*
  * Is a table as the install script made it?  If not, *why says what differs.
  * The caller has the relation open.
  */
@@ -807,6 +779,7 @@ idgen_tables_read_namespace(const char *name, IdgenNamespaceRow *row, int64 unti
 		row->retired = scan_bool(&scan, IDGEN_NAMESPACE_RETIRED);
 		scan_text(&scan, IDGEN_NAMESPACE_OWNER, row->owner);
 		row->split_parts = scan_int32(&scan, IDGEN_NAMESPACE_SPLIT_PARTS);
+		row->lineage = *DatumGetUUIDP(scan_column(&scan, IDGEN_NAMESPACE_LINEAGE));
 	}
 	scan_end(&scan);
 	return exists;
@@ -931,18 +904,6 @@ idgen_tables_read_holder(int64 incarnation, IdgenHolderRow *row)
 /* --------------------------------------------------------------------
  * While they are being dropped
  * -------------------------------------------------------------------- */
-
-/* Attribute numbers of idgen_floor. */
-enum
-{
-	FLOOR_NAMESPACE = 1, FLOOR_FLOOR, FLOOR_EXTERNAL_END
-};
-
-/* Of idgen_worker. */
-enum
-{
-	WORKER_NAMESPACE = 1, WORKER_WORKER, WORKER_HIGH_WATER
-};
 
 /* A look at all rows of a table, whatever is attached to it. */
 typedef struct IdgenLook
@@ -1105,33 +1066,17 @@ dropped_namespace(IdgenDropped *dropped, const IdgenLook *look)
 	return -1;
 }
 
-/* Does the record that a look found name this server and database, or its template? */
-static bool
-look_is_at_home(const IdgenLook *look, const IdgenIdentity *here)
-{
-	IdgenIdentity recorded = {
-		.system_identifier = (uint64) DatumGetInt64(look_column(look, AUTHORITY_SYSTEM_IDENTIFIER)),
-		.database = DatumGetObjectId(look_column(look, AUTHORITY_DATABASE)),
-		.timeline = (uint32) DatumGetInt64(look_column(look, AUTHORITY_TIMELINE)),
-		.control_inode = (uint64) DatumGetInt64(look_column(look, AUTHORITY_CONTROL_INODE)),
-		.control_birth = DatumGetInt64(look_column(look, AUTHORITY_CONTROL_BIRTH)),
-		.version_inode = (uint64) DatumGetInt64(look_column(look, AUTHORITY_VERSION_INODE)),
-		.version_birth = DatumGetInt64(look_column(look, AUTHORITY_VERSION_BIRTH))
-	};
-	IdgenIdentityVerdict verdict = idgen_identity_compare(&recorded, here);
-
-	return verdict == IDGEN_IDENTITY_SAME || verdict == IDGEN_IDENTITY_OTHER_DATABASE;
-}
-
 /*
- * A namespace that is dropped after a promotion or a restore, before it was used here,
- * is not fenced any more, and its tables do not know what was granted last.  So what a
- * fence would have passed counts as granted: made again, it begins after that.
+ * A namespace that was promoted, restored or copied here, and not used since, may have
+ * granted more than its tables know: as much as a fence allows for.  One that is dropped
+ * before it is fenced leaves that behind.  A copy of a database is an ID space of its
+ * own.
  */
 static void
-fence_strangers(IdgenDropped *dropped, Oid schema)
+allow_for_unknown(IdgenDropped *dropped, Oid schema)
 {
-	bool	   *at_home = palloc0((dropped->count + 1) * sizeof(bool));
+	bool	   *known = palloc0((dropped->count + 1) * sizeof(bool));
+	int64		now_ms = idgen_clock_wall_ms();
 	IdgenIdentity here;
 	IdgenLook	look;
 
@@ -1140,23 +1085,35 @@ fence_strangers(IdgenDropped *dropped, Oid schema)
 	while (look_next(&look))
 	{
 		int			at = dropped_namespace(dropped, &look);
+		IdgenIdentity recorded = {
+			.system_identifier = (uint64) DatumGetInt64(look_column(&look, AUTHORITY_SYSTEM_IDENTIFIER)),
+			.database = DatumGetObjectId(look_column(&look, AUTHORITY_DATABASE)),
+			.timeline = (uint32) DatumGetInt64(look_column(&look, AUTHORITY_TIMELINE)),
+			.control_inode = (uint64) DatumGetInt64(look_column(&look, AUTHORITY_CONTROL_INODE)),
+			.control_birth = DatumGetInt64(look_column(&look, AUTHORITY_CONTROL_BIRTH)),
+			.version_inode = (uint64) DatumGetInt64(look_column(&look, AUTHORITY_VERSION_INODE)),
+			.version_birth = DatumGetInt64(look_column(&look, AUTHORITY_VERSION_BIRTH))
+		};
+		IdgenIdentityVerdict verdict = idgen_identity_compare(&recorded, &here);
 
 		if (at >= 0)
-			at_home[at] = look_is_at_home(&look, &here);
+			known[at] = verdict == IDGEN_IDENTITY_SAME ||
+				verdict == IDGEN_IDENTITY_OTHER_DATABASE;
 	}
 	look_end(&look);
+
 	for (int i = 0; i < dropped->count; i++)
 	{
 		IdgenEndedMarks *marks = &dropped->marks[i];
-		int64		fence_ms = idgen_clock_wall_ms() + dropped->layouts[i].horizon_ms +
-			idgen_max_clock_error_ms;
+		int64		horizon_ms = dropped->layouts[i].horizon_ms;
 
-		if (at_home[i])
+		if (known[i])
 			continue;
-		marks->told_ms = Max(marks->told_ms, fence_ms);
-		marks->granted_ms = Max(marks->granted_ms, fence_ms);
+		marks->granted_ms = Max(marks->granted_ms, now_ms + horizon_ms) +
+			idgen_max_clock_error_ms;
+		marks->told_ms = marks->granted_ms;
 	}
-	pfree(at_home);
+	pfree(known);
 }
 
 /*
@@ -1187,10 +1144,10 @@ idgen_tables_dropped(int *count, int64 *external_ms)
 		if (at < 0)
 			continue;
 		end_ms = tick_ms(&dropped.layouts[at],
-						 DatumGetInt64(look_column(&look, FLOOR_EXTERNAL_END)));
+						 DatumGetInt64(look_column(&look, IDGEN_FLOOR_EXTERNAL_END)));
 		*external_ms = Max(*external_ms, end_ms);
 		end_ms = Max(end_ms, tick_ms(&dropped.layouts[at],
-									 DatumGetInt64(look_column(&look, FLOOR_FLOOR))));
+									 DatumGetInt64(look_column(&look, IDGEN_FLOOR_FLOOR))));
 		dropped.marks[at].told_ms = Max(dropped.marks[at].told_ms, end_ms);
 		dropped.marks[at].told = true;
 		dropped.marks[at].granted_ms = Max(dropped.marks[at].granted_ms, end_ms);
@@ -1206,10 +1163,10 @@ idgen_tables_dropped(int *count, int64 *external_ms)
 			dropped.marks[at].granted_ms =
 				Max(dropped.marks[at].granted_ms,
 					tick_ms(&dropped.layouts[at],
-							DatumGetInt64(look_column(&look, WORKER_HIGH_WATER))));
+							DatumGetInt64(look_column(&look, IDGEN_WORKER_HIGH_WATER))));
 	}
 	look_end(&look);
-	fence_strangers(&dropped, schema);
+	allow_for_unknown(&dropped, schema);
 	*count = dropped.count;
 	return dropped.marks;
 }

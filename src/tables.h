@@ -38,7 +38,17 @@ enum
 	IDGEN_NAMESPACE_DURABILITY, IDGEN_NAMESPACE_PROMOTION, IDGEN_NAMESPACE_RESTRICTED,
 	IDGEN_NAMESPACE_ISSUING, IDGEN_NAMESPACE_RETIRED, IDGEN_NAMESPACE_OWNER,
 	IDGEN_NAMESPACE_ISSUE_ROLES, IDGEN_NAMESPACE_ACQUIRE_ROLES,
-	IDGEN_NAMESPACE_SPLIT_PARTS
+	IDGEN_NAMESPACE_SPLIT_PARTS, IDGEN_NAMESPACE_LINEAGE
+};
+
+/* Of idgen_floor, and of idgen_worker. */
+enum
+{
+	IDGEN_FLOOR_NAMESPACE = 1, IDGEN_FLOOR_FLOOR, IDGEN_FLOOR_EXTERNAL_END
+};
+enum
+{
+	IDGEN_WORKER_NAMESPACE = 1, IDGEN_WORKER_WORKER, IDGEN_WORKER_HIGH_WATER
 };
 
 /* A row of idgen_namespace. */
@@ -57,6 +67,7 @@ typedef struct IdgenNamespaceRow
 	bool		retired;
 	char		owner[NAMEDATALEN];
 	int32		split_parts;	/* of the workers; 1 = not split */
+	pg_uuid_t	lineage;		/* the ID space, wherever it is */
 } IdgenNamespaceRow;
 
 /* Privileges on a namespace, held by roles by name. */
@@ -93,7 +104,6 @@ extern uint64 idgen_tables_version;
 
 /* --- anywhere */
 extern bool idgen_tables_find(void);
-extern bool idgen_tables_find_quietly(void);
 extern Oid	idgen_tables_relid(IdgenTable table);
 extern bool idgen_tables_ours(Oid relid);
 extern IdgenEndedMarks *idgen_tables_dropped(int *count, int64 *external_ms);

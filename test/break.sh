@@ -68,9 +68,12 @@ if rule tenure-after-clock 016_order 'one cursor'; then
 fi
 # As now() does, which stands still in a transaction.
 if rule clock-of-each-call pauses:backend 'carries its own time'; then
-	take src/generator.c 'demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());' \
-		'demand.now = idgen_layout_tick_at(&ns->row.layout,
-		GetCurrentStatementStartTimestamp() / 1000 + INT64_C(946684800000));'
+	take src/generator.c 'demand.now = idgen_layout_tick_at(&ns->row.layout, idgen_clock_wall_ms());
+
+' 'demand.now = idgen_layout_tick_at(&ns->row.layout,
+		GetCurrentStatementStartTimestamp() / 1000 + INT64_C(946684800000));
+
+'
 fi
 if rule second-of-the-clock 124_clock_steps 'carries the second'; then
 	take src/clock.h 'unlikely(now.tv_sec != begin.tv_sec) ||' ''
@@ -248,20 +251,13 @@ if rule drops-before-commit 115_drops 'cannot be written down is refused'; then
 	take src/hooks.c 'write_down_pending(void)' 'pg_attribute_unused() write_down_pending(void)'
 fi
 if rule drops-outside 115_drops 'after what was granted outside'; then
-	take src/round.c 'if ((!row->external && !issues_ahead(ns)) ||' 'if (row->external || !issues_ahead(ns) ||'
+	take src/round.c 'return (row->external || issues_ahead(ns)) &&' 'return !row->external && issues_ahead(ns) &&'
 fi
 if rule drops-ahead 115_drops 'begins after what ran ahead'; then
 	take src/round.c 'return ns->run_ahead > 0 ||' 'return'
 fi
 if rule drops-tick 115_drops 'waits for another tick'; then
 	take src/round.c 'ns->run_ahead > 0 || ns->row.layout.tick_ms > 1' 'ns->run_ahead > 0'
-fi
-if rule drops-template 115_drops 'begins after what ran ahead there'; then
-	take src/fence.c '	pass_dropped(ns);
-	idgen_namespace' '	idgen_namespace'
-fi
-if rule drops-elsewhere 134_dropped_elsewhere 'waits as a fence would'; then
-	take src/tables.c '		if (at_home[i])' '		if (true || at_home[i])'
 fi
 if rule drops-untold 115_drops 'what the damaged tables did not tell'; then
 	take src/ended.c '(marks != NULL ? marks->told : !entry->external)' '(!entry->external || marks != NULL)'
@@ -280,6 +276,22 @@ if rule drops-saved 115_drops 'so is a grant outside'; then
 fi
 if rule drops-overtaken 115_drops 'does not know of is not issued again'; then
 	take src/fence.c 'verdict == IDGEN_IDENTITY_SAME && fence_overtaken(ns)' 'false && fence_overtaken(ns)'
+fi
+if rule drops-unwritten 116_bounds 'and still none goes outside'; then
+	take src/round.c '&bounds_ms[i]);' '&bounds_ms[i]), row->marks->promised_ms = bounds_ms[i];'
+fi
+if rule drops-killed-last 116_bounds 'begins after what its cursors issued'; then
+	take src/ended.c 'if (entry->database == database &&
+			strcmp(' 'if (entry->database == database && !entry->gone &&
+			strcmp('
+	take src/ended.c 'entry->dropped_ms = latest_ms(entry);' '(void) entry;'
+fi
+if rule drops-unknown 134_dropped_unknown 'unknown to the standby'; then
+	take src/tables.c '		if (known[i])
+			continue;' '		continue;'
+fi
+if rule drops-before-copies 134_dropped_unknown 'granted under its name'; then
+	take src/round.c 'idgen_marks_highest(job->marks) > job->marks->floor;' 'job->marks->count > 0;'
 fi
 if rule drops-exact 115_drops 'issued at once, time 2'; then
 	take src/ended.c 'bool		known = entry->whole &&' 'bool		known = false && entry->whole &&'
@@ -304,15 +316,16 @@ if rule born-empty pauses:reuse 'all inside grants'; then
 	take src/pool.c 'idgen_cursor_init(&slot->cursor, idgen_shared->infos[slot_index].worker);' ''
 fi
 if rule kill-without-directory 019_killed:directory 'has ended with an error'; then
-	take src/pool.c '	kill_all(&target);
-	switch (why)' '	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE, INT64_C(1000000)))
+	take src/pool.c '	kill_all_within(&target, patience);' '	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE, INT64_C(1000000)))
 		return;
-	kill_all(&target);
-	idgen_unlock_directory();
-	switch (why)'
+	kill_all_within(&target, patience);
+	idgen_unlock_directory();'
+fi
+if rule kill-waits-once 026_hostile 'a commit that kills many cursors'; then
+	take src/ended.c '		*patience_us = 0;' ''
 fi
 if rule kill-stopped-holder 019_killed:cursor 'begins after all that was granted'; then
-	take src/pool.c '(int64) pg_atomic_read_u64(&slot->granted_end) - 1' 'slot->cursor.last_tick'
+	take src/pool.c 'last_tick = (int64) pg_atomic_read_u64(&slot->granted_end) - 1' 'last_tick = slot->cursor.last_tick'
 fi
 if rule strangers-ended restarts 'only the incarnation of this life'; then
 	take src/round.c 'if (!strangers_ended)' 'if (false)'
@@ -441,13 +454,13 @@ if rule counting-not-waited-for 020_readers 'not counted so far issues'; then
 fi
 # As long as it took to compare the names of a thousand namespaces with each other.
 if rule readers-without-lock 020_readers 'served beside thirty readers|read all the time'; then
-	take src/stats.c '	ids = living_ids();
+	take src/stats.c '	issued = issued_by_living();
 	for (int i = 0; i < idgen_shared->stats_count; i++)
 	{
 		Datum' '	idgen_lock_directory();
 	pg_usleep(30000);
 	idgen_unlock_directory();
-	ids = living_ids();
+	issued = issued_by_living();
 	for (int i = 0; i < idgen_shared->stats_count; i++)
 	{
 		Datum'
@@ -457,6 +470,30 @@ if rule operations-in-turn 018_in_time 'grants come all the same'; then
 fi
 if rule start-pause 007_database_commands 'but few'; then
 	take src/mailbox.c 'return START_RETRY_US << (2 * Min(Max(entry->starts - 1, 0), START_STEPS_MAX));' 'return START_RETRY_US;'
+fi
+if rule setting-exit-on-error 026_hostile 'a setting that ends processes'; then
+	take src/authority.c '		{"exit_on_error", "off"},' ''
+fi
+if rule request-of-terminated 026_hostile 'a session that is terminated'; then
+	take src/mailbox.c 'PG_ENSURE_ERROR_CLEANUP(withdraw, ticket);' 'PG_TRY();'
+	take src/mailbox.c 'PG_END_ENSURE_ERROR_CLEANUP(withdraw, ticket);' 'PG_CATCH();
+	{
+		withdraw(0, ticket);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();'
+fi
+if rule one-change 026_hostile 'a transaction of many changes'; then
+	take src/hooks.c 'if (idgen_shared != NULL && !is_pending_change(namespace_name))' 'if (idgen_shared != NULL && (true || !is_pending_change(namespace_name)))'
+fi
+if rule alerts-limited 026_hostile 'many namespaces with something to tell'; then
+	take src/alert.c 'return count++ < ALERTS_MAX;' 'return count++ >= 0;'
+fi
+if rule ended-shares 026_hostile 'a database with very many namespaces'; then
+	take src/ended.c 'if (mine >= past)' 'if (past == 0 && mine >= 0)'
+fi
+if rule row-type 026_hostile 'a row type that was altered'; then
+	take src/incarnation_functions.c 'if (!intact)' 'if (!intact && false)'
 fi
 if rule operations-by-turns 018_in_time 'a command that waits for no row'; then
 	take src/authority.c 'round->requests[(first + i) % round->request_count]' 'round->requests[i]'
@@ -561,9 +598,8 @@ if rule fence-highest-mark 114_fence_facts 'past the highest mark'; then
 fi
 if rule fence-above 114_fence_facts 'past an ID that somebody has seen'; then
 	take src/operation.c 'idgen_fence_raise(ns, tick_above(ns, mail->above));
-	aftermath->floor = idgen_namespace_rows_floor(ns->name, &exists);
-	aftermath->kill_namespace = true;' 'idgen_fence_raise(ns, 0);
-	aftermath->kill_namespace = true;'
+	(void)' 'idgen_fence_raise(ns, 0);
+	(void)'
 fi
 if rule fence-distance 107_fence 'not before the fence was over'; then
 	take src/core/grant.c 'distance = facts->horizon + facts->clock_error' 'distance = 1'
@@ -644,8 +680,8 @@ if rule same-oid-fenced copies 'OID'; then
 			return IDGEN_TAKEOVER_FENCED;' 'return IDGEN_TAKEOVER_NONE;'
 fi
 if rule half-of-externals promotion 'external generators issue'; then
-	take src/marks.c 'mark->high_water <= now ||
-			!idgen_worker_in_range(range, mark->worker))' 'mark->high_water <= now)'
+	take src/marks.c 'mark->high_water > now &&
+		idgen_worker_in_range(range, mark->worker);' 'mark->high_water > now;'
 fi
 
 # --- DESIGN 8: the clock
@@ -724,6 +760,12 @@ fi
 if rule policy-change-waits 132_policy 'the policy is not changed under it'; then
 	take src/namespace_functions.c '		idgen_policy_begin_change(ns->name, until_us);' '		;'
 fi
+if rule policy-answered-each 132_policy 'the answer was given before that'; then
+	take src/round.c '		answer(round, &round->jobs[i]);
+	}' '	}
+	for (int i = 0; i < round->job_count; i++)
+		answer(round, &round->jobs[i]);'
+fi
 if rule policy-committed 131_quorum 'nor given up in one'; then
 	take src/namespace_functions.c 'if (changed_here)' 'if (false)'
 fi
@@ -735,6 +777,34 @@ if rule others-reservations 131_quorum 'and is the only one'; then
 fi
 if rule published-again 131_quorum 'without a hole'; then
 	take src/round.c 'if (publish_again(job, survey, mark))' 'if (false)'
+fi
+
+# --- which ID space a namespace is
+
+if rule lineage-of-copy 128_lineage 'as an ID space of its own'; then
+	take src/fence.c '	idgen_namespace_rows_write_lineage(ns->name, &lineage);' ''
+fi
+if rule lineage-restored 128_lineage 'both are the ones of the dump'; then
+	take src/namespace_rows.c '	if (!idgen_same_uuid(&ours.lineage, &row->lineage))
+		merge_lineage(row);' ''
+fi
+# Also where the marks come first, and were not granted here.
+if rule lineage-by-grants 128_lineage 'one that has not is the restored one'; then
+	take src/statement.c '"SELECT EXISTS (SELECT FROM ONLY {grant} WHERE namespace = $1)", 1, {TEXTOID}' '"SELECT EXISTS (SELECT FROM ONLY {worker} WHERE namespace = $1)", 1, {TEXTOID}'
+fi
+if rule lineage-of-issued 128_lineage 'a namespace that has issued stays what it is'; then
+	take src/namespace_rows.c '	if (!DatumGetBool(idgen_statement_value(0, 1, &isnull)))
+		idgen_namespace_rows_write_lineage' '	(void) isnull;
+		idgen_namespace_rows_write_lineage'
+fi
+
+# --- what is watched
+
+if rule pause-in-wait 127_over_time 'and has counted its pause'; then
+	take src/mailbox.c '		*late_us = Max(*late_us, idgen_clock_monotonic_us() - wake_us);' ''
+fi
+if rule share-is-told 122_alerts 'which is in the log, though half'; then
+	take src/alert.c '	check_shares(ns, marks, now, range, stats);' '	(void) check_shares;'
 fi
 
 # --- nothing that another role has planted is called

@@ -13,7 +13,7 @@
 #
 # The command finds:  IDGEN_SCRATCH  its directory for everything it makes
 #                     TMPDIR         a directory with a short name, for sockets
-# What it leaves in $IDGEN_SCRATCH/deliver is copied into the tree, if it succeeds.
+# What it leaves in $IDGEN_SCRATCH/deliver is copied into the tree.
 set -euo pipefail
 # shellcheck source=test/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -116,8 +116,9 @@ finish()
 	fi
 	stop_processes_under "$scratch"
 	rm -rf "$short"
-	# Contents only: neither owners nor links of another user.
-	if [ "$status" -eq 0 ] && [ -d "$work/deliver" ]; then
+	# Contents only: neither owners nor links of another user. Also of a run that failed: results that
+	# missed a target are results.
+	if [ "$status" -lt 128 ] && [ -d "$work/deliver" ]; then
 		(cd "$work/deliver" && find . -type f -print) | while read -r name; do
 			mkdir -p "$top/$(dirname "$name")"
 			cat "$work/deliver/$name" >"$top/$name"

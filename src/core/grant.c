@@ -170,6 +170,13 @@ idgen_external_workers_max(int64_t range_size, int64_t server_workers)
 	return max_tick(range_size - max_tick(kept, 1), 0);
 }
 
+/* How many of these those of one role may hold at a time: half, at least one. */
+int64_t
+idgen_external_role_max(int64_t workers_max)
+{
+	return max_tick(workers_max / 2, 1);
+}
+
 /* The first worker of the range's class that is not below "from". */
 static int64_t
 first_of_class(const IdgenWorkerRange *range, int64_t from)

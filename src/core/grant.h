@@ -250,6 +250,7 @@ extern bool idgen_identity_is_recreated(const IdgenIdentity *recorded,
 extern bool idgen_identity_is_in_place(const IdgenIdentity *recorded,
 									   const IdgenIdentity *found,
 									   const IdgenPromotionFacts *facts);
+extern int64_t idgen_external_role_max(int64_t workers_max);
 extern int	idgen_split_parts(int64_t worker_count);
 extern bool idgen_split_has_workers(int64_t worker_count, int parts);
 extern int	idgen_split_class(uint32_t timeline, int parts);

@@ -1,4 +1,5 @@
-# Makes the summary of the targets and the chart of a file of results.
+# Makes the summary of the targets and the chart of a file of results. Exits with 3 if a target was missed,
+# when both are made.
 #
 #   perl test/bench/report.pl RESULTS MACHINE CHART.svg
 #
@@ -33,8 +34,9 @@ close $file;
 
 print "\nTargets\n";
 printf "  %-58s %10s %-6s %-12s %s\n", @$_ foreach @targets;
-my $missed = grep { $_->[4] ne 'met' } @targets;
-printf "  %d of %d targets met\n", @targets - $missed, scalar @targets;
+my @missed = grep { $_->[4] ne 'met' } @targets;
+printf "  %d of %d targets met\n", @targets - @missed, scalar @targets;
+printf "  MISSED: %s, %s %s, target %s\n", @$_[ 0 .. 3 ] foreach @missed;
 
 # --- the chart
 
@@ -103,3 +105,4 @@ STYLE
 print $out "$_\n" foreach @svg;
 print $out "</svg>\n";
 close $out or die "could not write $chart: $!\n";
+exit(@missed ? 3 : 0);

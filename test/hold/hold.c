@@ -39,6 +39,8 @@ find_lock(IdgenShared *shared, const char *name)
 		return &shared->directory_lock;
 	if (strcmp(name, "statistics") == 0)
 		return &shared->stats_lock;
+	if (strcmp(name, "ended") == 0)
+		return &shared->ended.lock;
 	for (int i = 0; strcmp(name, "cursor") == 0 && i < shared->slot_count; i++)
 		if (shared->slots[i].slot.issued_count > 0)
 			return &shared->slots[i].slot.lock;

@@ -61,7 +61,9 @@
 #endif
 #define DISTANCE	(HORIZON + CLOCK_ERROR)		/* N of DESIGN 8 */
 
-#define SERVERS		3			/* each the standby of the one before it */
+#define SERVERS		3			/* each the standby of the one before it; its number is that
+								 * of its timeline, - 1 */
+#define PARTS		2			/* m of DESIGN 8 */
 
 /* --------------------------------------------------------------------
  * State
@@ -110,6 +112,14 @@ typedef Server
 	unsigned floor : 4;
 	unsigned timeline : 2;		/* of the recorded identity */
 	unsigned recorded_at : 4;	/* when it was recorded */
+#if POLICY == SPLIT
+	unsigned known_at : 3;		/* ctime of a history file, of its own timeline or its
+								 * parent's, + 1; 0 = there is none */
+	unsigned cut : 1;			/* its history does not lead back to the record */
+#ifdef OLD_RULE
+	unsigned part : 1;
+#endif
+#endif
 	unsigned behind : 1;		/* its standby lacks something */
 	Worker worker[2];
 	/* in memory */
@@ -167,6 +177,7 @@ hidden byte first;
 hidden byte last;
 hidden byte who;
 hidden byte fresh;
+hidden byte begun;
 hidden short used;
 
 /* --------------------------------------------------------------------
@@ -222,9 +233,11 @@ inline read_clock()
 	fi
 }
 
-/* A worker of the server's own half; which one is no matter of safety. */
-#if POLICY == SPLIT && !defined(NO_PARITY)
-#define CHOOSE_WORKER(s)	choice = server[s].timeline % 2
+/* A worker of the server's own part; which one is no matter of safety. */
+#if POLICY == SPLIT && defined(OLD_RULE)
+#define CHOOSE_WORKER(s)	choice = server[s].part
+#elif POLICY == SPLIT && !defined(NO_PARTS)
+#define CHOOSE_WORKER(s)	choice = server[s].timeline % PARTS
 #else
 /* As long as nobody has used either, both are alike. */
 #define USED(s)	\
@@ -286,9 +299,21 @@ inline decide(s)
 
 #define GRANTABLE	(first < limit && world.grants < GRANTS)
 
-inline begin_round(s, target_, incarnation_, request_)
+/* A grant is decided: what no server knows of it. */
+inline note_grant(s)
 {
 	world.grants++;
+#if POLICY == SPLIT
+	if
+	:: s < SERVERS - 1 && server[s + 1].role >= UP -> world.late_end = MAX(world.late_end, last)
+	:: else
+	fi
+#endif
+}
+
+inline begin_round(s, target_, incarnation_, request_)
+{
+	note_grant(s);
 	printf("@%d server %d (clock %d) decides worker %d [%d,%d) of incarnation %d for %d\n",
 		world.now, s, clock, w, first, last, incarnation_, target_);
 	server[s].round.target = target_;
@@ -362,28 +387,77 @@ inline end_incarnation(s, worker_)
 #define FENCE_DISTANCE	DISTANCE
 #endif
 
+#if POLICY == SPLIT
+#ifdef H_FOR_N
+#define LONG	HORIZON
+#else
+#define LONG	DISTANCE
+#endif
+/* The first timeline whose begin tells that nobody uses the part any more. */
+#ifdef EARLIER_EVIDENCE
+#define TELLS(s, timeline_)	((timeline_) + PARTS >= (s))
+#else
+#define TELLS(s, timeline_)	((timeline_) + PARTS > (s))
+#endif
+
+/* When, + 1, a timeline had begun that tells; 0 = it is not known, or not N ago. */
+inline find_begun(s)
+{
+	begun = 0;
+	if
+	:: TELLS(s, server[s].timeline) && clock >= server[s].recorded_at + LONG ->
+		begun = server[s].recorded_at + 1
+	:: else
+	fi;
+	if
+	:: server[s].known_at != 0 && clock + 1 >= server[s].known_at + LONG ->
+		begun = MAX(begun, server[s].known_at)
+	:: else
+	fi
+}
+
+inline verify_split(s)
+{
+	find_begun(s);
+	if
+#ifdef OLD_RULE
+	/* the plain successor of the one on record, which is old; by what is readable */
+	:: (server[s].timeline == s - 1 && (s == 1 || server[s].cut || clock >= server[s].recorded_at + DISTANCE))
+#elif defined(NO_EVIDENCE)
+	:: !server[s].cut
+#else
+	:: !server[s].cut && (s < PARTS || begun != 0)
+#endif
+		->
+#ifndef NO_FLOOR_AT_ONCE
+		/* it has passed, but the next reading may be before it again */
+		server[s].floor = MAX(server[s].floor, (s < PARTS || begun == 0 -> 0 : begun - 1 + LONG))
+#else
+		skip
+#endif
+	:: else -> server[s].floor = limit
+	fi;
+#ifdef OLD_RULE
+	server[s].part = (server[s].cut -> 1 : s % 2);
+#endif
+	server[s].cut = 0;
+	server[s].known_at = 0
+}
+#endif
+
 /* The first round of its life on another timeline. */
 inline verify(s)
 {
 	limit = MAX(MAX(server[s].worker[0].mark, server[s].worker[1].mark), server[s].floor);
 	limit = (limit > HORIZON -> limit - HORIZON : 0);
 	limit = MAX(clock, limit) + FENCE_DISTANCE;
-	if
 #if defined(NO_FENCE) || POLICY == TRUST
-	:: true
+	skip;
 #elif POLICY == SPLIT
-	/* the plain successor of the one on record, which is old */
-	:: server[s].timeline == s - 1 && s == 1
-	:: server[s].timeline == s - 1 && s > 1 && clock >= server[s].recorded_at + DISTANCE
-#ifndef NO_FLOOR_AT_ONCE
-		/* it has passed, but the next reading may be before it again */
-		-> server[s].floor = MAX(server[s].floor, server[s].recorded_at + DISTANCE)
-#endif
-	:: else -> server[s].floor = limit
+	verify_split(s);
 #else
-	:: true -> server[s].floor = limit
+	server[s].floor = limit;
 #endif
-	fi;
 	printf("@%d server %d (clock %d) takes over, floor %d\n", world.now, s, clock,
 		server[s].floor);
 	end_incarnation(s, 0);
@@ -459,16 +533,10 @@ inline acquire(s, p)
 	fi
 }
 
-/* Something was flushed: a grant, up to end_. */
-inline note_flush(s, end_)
+/* Something was flushed. */
+inline note_flush(s)
 {
-	server[s].behind = s < SERVERS - 1 && server[s + 1].role <= STANDBY;
-#if POLICY == SPLIT
-	if
-	:: s < SERVERS - 1 && server[s + 1].role >= UP -> world.late_end = MAX(world.late_end, end_)
-	:: else
-	fi
-#endif
+	server[s].behind = s < SERVERS - 1 && server[s + 1].role <= STANDBY
 }
 
 /*
@@ -479,12 +547,12 @@ inline grant_to_cursor(s)
 {
 	printf("@%d server %d (clock %d) grants its cursor worker %d [%d,%d) of incarnation %d\n",
 		world.now, s, clock, w, first, last, server[s].cursor.incarnation);
-	world.grants++;
+	note_grant(s);
 	server[s].worker[w].mark = last;
 	server[s].worker[w].start = 0;
 	server[s].worker[w].holder = server[s].cursor.incarnation;
 	server[s].worker[w].request = 0;
-	note_flush(s, last);
+	note_flush(s);
 #if QUORUM
 	server[s].cursor.waiting = 1;
 	server[s].cursor.start = first;
@@ -529,7 +597,7 @@ inline flush(s)
 	server[s].worker[w].start = server[s].round.start;
 	server[s].worker[w].holder = server[s].round.incarnation;
 	server[s].worker[w].request = server[s].round.request;
-	note_flush(s, server[s].round.end);
+	note_flush(s);
 	printf("@%d server %d flushes\n", world.now, s);
 	if
 	:: external[who].state == DECIDED && external[who].server == s ->
@@ -741,6 +809,13 @@ inline bury(s)
 	server[s].floor = 0;
 	server[s].timeline = 0;
 	server[s].recorded_at = 0;
+#if POLICY == SPLIT
+	server[s].known_at = 0;
+	server[s].cut = 0;
+#ifdef OLD_RULE
+	server[s].part = 0;
+#endif
+#endif
 	server[s].behind = 0;
 	end_incarnation(s, 0);
 	end_incarnation(s, 1);
@@ -755,6 +830,30 @@ inline promote(s)
 	server[s].role = UP;
 	server[s].behind = s < SERVERS - 1
 }
+
+#if POLICY == SPLIT
+/* A history file is written, copied, or lost, whose ctime is this server's reading. */
+#define WRITE_HISTORY(s)	\
+	if	\
+	:: choice = 0	\
+	:: choice = server[s].known_at	\
+	:: choice = world.now + 1	\
+	:: choice = world.now + 1 + CLOCK_ERROR	\
+	fi
+/* The files come with the base backup of a promoted server. */
+#define REPLICATE_FIRST(s)	\
+	atomic { server[s].role == UP && server[s].behind && server[s + 1].role == EMPTY ->	\
+		WRITE_HISTORY(s + 1); d_step { replicate(s);	\
+			server[s + 1].known_at = (world.faults < FAULTS -> choice : 0) } }
+/* What it can read of its history, then; the file of its own timeline is new. */
+#define PROMOTE(s)	\
+	WRITE_HISTORY(s);	\
+	if	\
+	:: server[s].cut = 0	\
+	:: server[s].cut = 1	\
+	fi;	\
+	d_step { promote(s); server[s].known_at = (s < PARTS -> 0 : choice) }
+#endif
 
 #define REPLICATE(s)	\
 	d_step { server[s].role == UP && server[s].behind && server[s + 1].role <= STANDBY -> replicate(s) }
@@ -773,7 +872,12 @@ proctype Faults()
 end:
 	do
 	:: REPLICATE(0)
+#if POLICY == SPLIT
+	:: REPLICATE_FIRST(1)
+	:: d_step { server[1].role == UP && server[1].behind && server[2].role == STANDBY -> replicate(1) }
+#else
 	:: REPLICATE(1)
+#endif
 	:: CRASH(0)
 	:: CRASH(1)
 	:: CRASH(2)
@@ -781,10 +885,10 @@ end:
 #if POLICY == SPLIT
 	/* the parent may live on, but nothing of it beside its grandchild: that waits */
 	:: d_step { world.now < world.late_end && world.now < LAST_NOW -> world.now++ }
-	:: d_step { PROMOTABLE(1) -> promote(1); server[0].behind = 0 }
+	:: atomic { PROMOTABLE(1) -> PROMOTE(1); server[0].behind = 0 }
 	:: d_step { server[0].role == UP && server[1].role == UP && server[2].role <= STANDBY -> bury(0) }
-	:: d_step { PROMOTABLE(2) && server[0].role == DEAD && GRANDPARENT_OVER ->
-		promote(2); server[1].behind = 0; world.late_end = 0 }
+	:: atomic { PROMOTABLE(2) && server[0].role == DEAD && GRANDPARENT_OVER ->
+		PROMOTE(2); server[1].behind = 0; world.late_end = 0 }
 #else
 	/* the parent is dead */
 #ifdef OUTSIDE_PARENT

@@ -21,7 +21,7 @@ memory_mb=1400
 cases=(
 	'fence-local     | nothing    | POLICY=FENCE'
 	'fence-quorum    | nothing    | POLICY=FENCE QUORUM=1'
-	'split-local     | nothing    | POLICY=SPLIT GRANTS=2'
+	'split-local     | nothing    | POLICY=SPLIT GRANTS=2 REQUESTS=1'
 	'split-longer    | nothing    | POLICY=SPLIT FAULTS=1'
 	'split-quorum    | nothing    | POLICY=SPLIT QUORUM=1 GRANTS=2 FAULTS=2'
 	'trust-quorum    | nothing    | POLICY=TRUST QUORUM=1'
@@ -35,12 +35,16 @@ cases=(
 	'unconfirmed     | uniqueness | POLICY=TRUST QUORUM=1 RETRY_UNCONFIRMED UNIQUE_ONLY'
 	'unconfirmed-d   | durability | POLICY=FENCE QUORUM=1 RETRY_UNCONFIRMED'
 	'lease           | uniqueness | POLICY=FENCE EXTERNALS=2 CURSORS=0 FAULTS=0 LEASE'
-	'no-parity       | uniqueness | POLICY=SPLIT NO_PARITY'
-	'at-once-bare    | uniqueness | POLICY=SPLIT GRANTS=2 NO_FLOOR_AT_ONCE'
+	'no-parts        | uniqueness | POLICY=SPLIT NO_PARTS'
+	'ancestors       | uniqueness | POLICY=SPLIT GRANTS=2 FAULTS=2 REQUESTS=0 OLD_RULE'
+	'no-evidence     | uniqueness | POLICY=SPLIT GRANTS=2 FAULTS=2 REQUESTS=0 NO_EVIDENCE'
+	'same-part       | uniqueness | POLICY=SPLIT GRANTS=2 FAULTS=2 REQUESTS=0 EARLIER_EVIDENCE'
+	'horizon-alone   | uniqueness | POLICY=SPLIT GRANTS=2 FAULTS=2 REQUESTS=0 H_FOR_N'
+	'at-once-bare    | uniqueness | POLICY=SPLIT GRANTS=2 FAULTS=2 REQUESTS=0 NO_FLOOR_AT_ONCE'
 	'no-chain        | one holder | POLICY=FENCE EXTERNALS=2 CURSORS=0 NO_CHAIN'
 	'no-refusal      | an answer  | POLICY=SPLIT QUORUM=1 GRANTS=2 FAULTS=2 NO_REFUSAL'
 	# Assumptions taken out: what the contract excludes.
-	'grandparent     | uniqueness | POLICY=SPLIT GRANTS=2 OUTSIDE_GRANDPARENT'
+	'grandparent     | uniqueness | POLICY=SPLIT GRANTS=2 FAULTS=2 REQUESTS=0 OUTSIDE_GRANDPARENT'
 	'living-parent   | uniqueness | POLICY=FENCE OUTSIDE_PARENT'
 )
 

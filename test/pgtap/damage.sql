@@ -63,7 +63,8 @@ SELECT ok(idgen_next('counted') > 0, 'others go on');
 SELECT throws_ok($$ALTER TABLE idgen_worker ALTER COLUMN high_water TYPE bigint USING less(namespace, 'rewritten', high_water)::bigint$$,
     '0A000', NULL, 'marks are not rewritten under the views');
 ALTER EXTENSION idgen DROP VIEW idgen_stat_namespace;
-DROP VIEW idgen_stat_namespace;
+ALTER EXTENSION idgen DROP VIEW idgen_stat_role;
+DROP VIEW idgen_stat_namespace, idgen_stat_role;
 ALTER TABLE idgen_worker ALTER COLUMN high_water TYPE bigint USING less(namespace, 'rewritten', high_water)::bigint;
 SELECT pg_sleep(0.2);
 SELECT is(code_of($$SELECT idgen_next('rewritten')$$), 'IG005', 'marks rewritten: noticed');

@@ -1,6 +1,6 @@
 -- Every SQL object: signature, volatility, parallel label, strictness, privileges, comment, owner.
 BEGIN;
-SELECT plan(48);
+SELECT plan(49);
 
 CREATE TEMP VIEW members AS
 SELECT d.classid, d.objid FROM pg_depend d
@@ -51,14 +51,15 @@ SELECT set_eq(
     'idgen_retire_namespace(name text) void',
     'idgen_stat_counters(OUT namespace text, OUT ids bigint, OUT batches bigint, OUT tick_waits bigint, OUT tick_wait_us bigint, OUT grant_waits bigint, OUT grant_wait_us bigint, '
         || 'OUT lock_waits bigint, OUT lock_wait_us bigint, OUT exhaustions bigint, OUT spills bigint, OUT clock_behind bigint, OUT clock_behind_max_us bigint, OUT grants_missed bigint, '
-        || 'OUT grants bigint, OUT grant_latency_us bigint, OUT grant_latency_max_us bigint, OUT rejections bigint, OUT forks bigint, OUT fences bigint, OUT errors bigint, OUT refusals bigint, OUT last_error text, '
-        || 'OUT last_error_at timestamp with time zone, OUT stats_reset timestamp with time zone, OUT copied boolean, OUT unconfirmed integer) SETOF record',
+        || 'OUT grants bigint, OUT grant_latency_us bigint, OUT grant_latency_max_us bigint, OUT rejections bigint, OUT forks bigint, OUT fences bigint, OUT errors bigint, OUT refusals bigint, '
+        || 'OUT pauses bigint, OUT pause_max_us bigint, OUT grants_ahead bigint, OUT holder_waits bigint, OUT holder_wait_us bigint, OUT holder_wait_max_us bigint, OUT last_error text, '
+        || 'OUT last_error_at timestamp with time zone, OUT stats_reset timestamp with time zone, OUT copied boolean, OUT unconfirmed integer, OUT ticks bigint) SETOF record',
     'idgen_stat_cursors(OUT database oid, OUT namespace text, OUT uuid uuid, OUT worker integer, OUT incarnation bigint, OUT ids bigint, OUT last_tick timestamp with time zone, '
         || 'OUT sequence_used bigint, OUT granted_until timestamp with time zone, OUT runway_ms bigint) SETOF record',
     'idgen_stat_reset() void',
     'idgen_stat_worker(OUT pid integer, OUT started timestamp with time zone, OUT last_round timestamp with time zone, OUT rounds bigint, OUT grants bigint, OUT requests_waiting integer, '
         || 'OUT cursors_in_use integer, OUT cursors_free integer, OUT standby boolean, OUT fsync boolean, OUT clock_synchronised boolean, OUT clock_offset_us bigint, OUT clock_max_error_us bigint, '
-        || 'OUT clock text, OUT clock_step_ms bigint, OUT clock_steps_back bigint, OUT clock_steps_forward bigint, OUT clock_largest_step_ms bigint, OUT cursors_taken bigint) SETOF record',
+        || 'OUT clock text, OUT clock_step_ms bigint, OUT clock_steps_back bigint, OUT clock_steps_forward bigint, OUT clock_largest_step_ms bigint, OUT cursors_taken bigint, OUT pauses bigint, OUT pause_max_ms bigint) SETOF record',
     'idgen_timestamp(id bigint, namespace text DEFAULT ''default''::text) timestamp with time zone',
     'idgen_trace(id bigint, namespace text DEFAULT ''default''::text, OUT grant_id bigint, OUT worker integer, OUT granted_from timestamp with time zone, OUT granted_until timestamp with time zone, '
         || 'OUT granted_at timestamp with time zone, OUT incarnation bigint, OUT kind text, OUT role text, OUT address inet, OUT application text, OUT activated_at timestamp with time zone, OUT state text) SETOF record'],
@@ -105,9 +106,9 @@ SELECT set_eq($$SELECT relname::text FROM tables WHERE oid = ANY ((SELECT extcon
 SELECT is((SELECT array_agg(DISTINCT x) FROM pg_extension, unnest(extcondition) x WHERE extname = 'idgen'), ARRAY[''], 'all of them');
 
 -- Views.
-SELECT set_eq($$SELECT relname::text FROM views$$, ARRAY['idgen_stat_namespace', 'idgen_stat_cursor', 'idgen_stat_authority'], 'views');
+SELECT set_eq($$SELECT relname::text FROM views$$, ARRAY['idgen_stat_namespace', 'idgen_stat_cursor', 'idgen_stat_authority', 'idgen_stat_role'], 'views');
 SELECT set_eq($$SELECT format('%s %s %s %s', relname, a.grantee::regrole, a.privilege_type, a.is_grantable) FROM views, aclexplode(relacl) a WHERE a.grantee <> relowner$$,
-    ARRAY['idgen_stat_namespace pg_monitor SELECT f', 'idgen_stat_cursor pg_monitor SELECT f', 'idgen_stat_authority pg_monitor SELECT f'],
+    ARRAY['idgen_stat_namespace pg_monitor SELECT f', 'idgen_stat_cursor pg_monitor SELECT f', 'idgen_stat_authority pg_monitor SELECT f', 'idgen_stat_role pg_monitor SELECT f'],
     'pg_monitor reads them, PUBLIC does not');
 SELECT is_empty($$SELECT relname, column_name FROM views JOIN information_schema.columns ON table_schema = relnamespace::regnamespace::text AND table_name = relname
     WHERE column_name ~ '(token|hash|conn|address|boot|uuid)'$$, 'no view has a column for what is secret');
@@ -117,7 +118,7 @@ CREATE FUNCTION pg_temp.columns(t regclass) RETURNS text LANGUAGE sql AS $$
     FROM pg_attribute WHERE attrelid = t AND attnum > 0 AND NOT attisdropped $$;
 SELECT is(pg_temp.columns('idgen_namespace'), 'name text!, kind text!, timestamp_bits integer!, worker_bits integer!, sequence_bits integer!, '
     'epoch_ms bigint!, tick_ms bigint!, horizon_ms bigint!, grant_interval_ms bigint!, run_ahead_ms bigint!, first_worker integer!, '
-    'last_worker integer!, durability text!, promotion text!, restricted boolean!, issuing boolean!, retired boolean!, owner text!, issue_roles text[]!, acquire_roles text[]!, split_parts integer!', 'idgen_namespace');
+    'last_worker integer!, durability text!, promotion text!, restricted boolean!, issuing boolean!, retired boolean!, owner text!, issue_roles text[]!, acquire_roles text[]!, split_parts integer!, lineage uuid!', 'idgen_namespace');
 SELECT is(pg_temp.columns('idgen_floor'), 'namespace text!, floor bigint!, external_end bigint!', 'idgen_floor');
 SELECT is(pg_temp.columns('idgen_worker'), 'namespace text!, worker integer!, high_water bigint!, incarnation bigint', 'idgen_worker');
 SELECT is(pg_temp.columns('idgen_authority'), 'namespace text!, uuid uuid!, format text!, split_modulus integer!, split_remainder integer!, '
@@ -140,12 +141,15 @@ SELECT is(replace(pg_temp.columns('idgen_stat_namespace'), 'workers integer', 'w
     'tick_waits bigint, tick_wait_ms numeric, grant_waits bigint, grant_wait_ms numeric, lock_waits bigint, lock_wait_ms numeric, exhaustions bigint, spills bigint, '
     'clock_behind bigint, clock_behind_max_ms numeric, grants_missed bigint, grants bigint, grant_latency_avg_ms numeric, grant_latency_max_ms numeric, '
     'unconfirmed integer, rejections bigint, forks bigint, fences bigint, fenced_until timestamp with time zone, errors bigint, last_error text, last_error_at timestamp with time zone, '
-    'workers bigint, workers_reserved bigint, workers_free bigint, field_ends timestamp with time zone, stats_reset timestamp with time zone, refusals bigint', 'idgen_stat_namespace');
+    'workers bigint, workers_reserved bigint, workers_free bigint, field_ends timestamp with time zone, stats_reset timestamp with time zone, refusals bigint, '
+    'pauses bigint, pause_max_ms numeric, ticks bigint, tick_ids bigint, grants_ahead bigint, holder_waits bigint, holder_wait_ms numeric, holder_wait_max_ms numeric', 'idgen_stat_namespace');
 SELECT is(pg_temp.columns('idgen_stat_cursor'), 'database name, namespace text, worker integer, incarnation bigint, ids bigint, last_tick timestamp with time zone, '
     'sequence_used bigint, granted_until timestamp with time zone, runway_ms bigint', 'idgen_stat_cursor');
 SELECT is(pg_temp.columns('idgen_stat_authority'), 'pid integer, started timestamp with time zone, last_round timestamp with time zone, rounds bigint, grants bigint, '
     'requests_waiting integer, cursors_in_use integer, cursors_free integer, standby boolean, fsync boolean, clock_synchronised boolean, clock_offset_us bigint, '
-    'clock_max_error_us bigint, clock text, clock_step_ms bigint, clock_steps_back bigint, clock_steps_forward bigint, clock_largest_step_ms bigint, cursors_taken bigint, grant_bytes bigint, incarnations_active bigint', 'idgen_stat_authority');
+    'clock_max_error_us bigint, clock text, clock_step_ms bigint, clock_steps_back bigint, clock_steps_forward bigint, clock_largest_step_ms bigint, cursors_taken bigint, pauses bigint, pause_max_ms bigint, grant_bytes bigint, incarnations_active bigint', 'idgen_stat_authority');
+
+SELECT is(pg_temp.columns('idgen_stat_role'), 'namespace text, role text, workers bigint, workers_max bigint, all_workers bigint, all_workers_max bigint', 'idgen_stat_role');
 
 -- Guards: on every table, always.
 SELECT is((SELECT count(*) FROM tables t JOIN pg_trigger g ON g.tgrelid = t.oid JOIN functions f ON f.oid = g.tgfoid

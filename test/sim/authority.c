@@ -80,10 +80,31 @@ identity_of(const Round *round)
 {
 	return (IdgenIdentity) {
 		.system_identifier = 1,
-		.database = (uint32_t) round->database + 1,
+		.database = round->tables->oid,
 		.timeline = round->server->timeline,
 		.control_inode = round->server->control_inode,
+		.control_birth = round->server->control_birth,
 	};
+}
+
+/* The old rule of "split": by the ancestors that the history names. */
+static int64_t
+count_ancestors(const Round *round)
+{
+	const HistoryFile *history = server_history(round->server,
+												round->server->timeline);
+
+	return history != NULL && history->is_readable ? history->ancestor_count : 0;
+}
+
+static int64_t
+part_of(const Round *round)
+{
+	int64_t		modulus = round->tables->custody.modulus;
+
+	if (world_breaks(round->world, BREAK_COUNT_ANCESTORS))
+		return (count_ancestors(round) + 1) % modulus;
+	return idgen_split_class(round->server->timeline, (int) modulus);
 }
 
 static Record
@@ -98,11 +119,7 @@ take_over_record(const Round *round)
 	custody->identity = identity_of(round);
 	custody->uuid = world_number(round->world);
 	custody->recorded_ms = world_wall_us(round->world, round->server->machine) / MS;
-	if (custody->modulus == 2 &&
-		(!before->is_known ||
-		 before->identity.timeline != custody->identity.timeline))
-		custody->remainder =
-			idgen_split_class(custody->identity.timeline, (int) custody->modulus);
+	custody->remainder = part_of(round);
 	return record;
 }
 
@@ -131,63 +148,117 @@ fence_and_take_over(const Round *round)
 	commit_custody(round, records, 2);
 }
 
+/* At once; the floor rises to "mark", if it is lower. */
 static void
-take_over(const Round *round)
+take_over(const Round *round, int64_t mark)
 {
 	Record		records[] = {
 		{.kind = RECORD_END_ALL, .database = round->database},
-		take_over_record(round)
+		take_over_record(round),
+		{.kind = RECORD_FLOOR, .database = round->database, .mark = mark},
 	};
+	int			count = mark > 0 ? 3 : 2;
 
 	if (world_breaks(round->world, BREAK_KEEP_INCARNATIONS))
 		commit_custody(round, records + 1, 1);
 	else
-		commit_custody(round, records, 2);
+		commit_custody(round, records, count);
 }
 
-/* How the present timeline came to be; src/identity.c reads it from a file. */
+/* What clocks may differ by, for evidence and the floor that goes with it. */
+static int64_t
+evidence_error_ms(const Round *round)
+{
+	return world_breaks(round->world, BREAK_HORIZON_ALONE) ? 0 :
+		round->world->config.clock_error_ms;
+}
+
+/* How the present timeline came to be, as far as it can be read. */
 static IdgenPromotionFacts
 promotion_facts(const Round *round)
 {
 	const Server *server = round->server;
 	const Config *config = &round->world->config;
 	const Custody *custody = &round->tables->custody;
+	const HistoryFile *history = server_history(server, server->timeline);
 	IdgenPromotionFacts facts = {
-		.policy = config->promotion,
+		.policy = round->tables->policy.promotion,
 		.recorded = custody->identity.timeline,
 		.present = server->timeline,
 		.now_ms = world_wall_us(round->world, server->machine) / MS,
 		.horizon_ms = config->layout.horizon_ms,
-		.clock_error_ms = config->clock_error_ms,
+		.clock_error_ms = evidence_error_ms(round),
 		.parts = (int) custody->modulus,
 		.recorded_ms = custody->recorded_ms,
 	};
 
-	for (int i = 0; i < server->ancestor_count && server->history_readable; i++)
+	if (history == NULL || !history->is_readable)
+		return facts;
+	for (int i = 0; i < history->ancestor_count; i++)
 	{
-		if (server->ancestors[i].timeline == facts.recorded)
-			facts.history_complete = true;
-		if (server->ancestors[i].timeline >= facts.recorded &&
-			server->ancestors[i].has_target)
-			facts.has_target = true;
+		const Ancestor *ancestor = &history->ancestors[i];
+
+		facts.history_complete |= ancestor->timeline == facts.recorded;
+		facts.has_target |= ancestor->timeline >= facts.recorded &&
+			ancestor->has_target;
+	}
+	for (int i = history->ancestor_count; i >= 0; i--)
+	{
+		uint32_t	timeline = i == history->ancestor_count ? server->timeline :
+			history->ancestors[i].timeline;
+		const HistoryFile *file = server_history(server, timeline);
+
+		if (file != NULL && timeline + IDGEN_SPLIT_PARTS_MAX > server->timeline &&
+			facts.begun_count < IDGEN_SPLIT_PARTS_MAX)
+			facts.begun[facts.begun_count++] = (IdgenTimelineBegun) {
+				timeline, file->changed_ms};
 	}
 	return facts;
 }
 
+/* The rule of "split" before this one: the successor of an old parent. */
+static IdgenPromotionVerdict
+judge_by_ancestors(const Round *round, const IdgenPromotionFacts *facts)
+{
+	int64_t		count = count_ancestors(round);
+	const HistoryFile *history = server_history(round->server, facts->present);
+
+	return count > 0 && !facts->has_target &&
+		history->ancestors[count - 1].timeline == facts->recorded &&
+		facts->present == facts->recorded + 1 &&
+		(count == 1 || facts->now_ms - facts->recorded_ms >=
+		 facts->horizon_ms + facts->clock_error_ms) ?
+		IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;
+}
+
+/* The first tick at least N after a time. */
+static int64_t
+fence_after(const Round *round, int64_t begun_ms)
+{
+	const Config *config = &round->world->config;
+
+	return max_of(0, idgen_layout_tick_at(&config->layout, begun_ms +
+										  config->layout.horizon_ms +
+										  evidence_error_ms(round)) + 1);
+}
+
 /* Another timeline: the policy decides.  False if it refuses. */
 static bool
-change_timeline(const Round *round)
+change_timeline(const Round *round, const IdgenPromotionFacts *facts)
 {
-	IdgenPromotionFacts facts = promotion_facts(round);
 	int64_t		begun_ms;
-	IdgenPromotionVerdict verdict = idgen_promotion_judge(&facts, &begun_ms);
+	IdgenPromotionVerdict verdict = idgen_promotion_judge(facts, &begun_ms);
 
-	world_note(round->world, "server % judges its promotion: %", round->at,
-			   (int64_t) verdict, 0, 0);
+	if (facts->policy == IDGEN_PROMOTION_SPLIT &&
+		world_breaks(round->world, BREAK_COUNT_ANCESTORS))
+		verdict = judge_by_ancestors(round, facts);
+	world_note(round->world, "server % (%) judges its promotion: %, begun %",
+			   round->at, round->database, (int64_t) verdict, begun_ms);
 	switch (verdict)
 	{
 		case IDGEN_PROMOTION_AT_ONCE:
-			take_over(round);
+			take_over(round, begun_ms == IDGEN_BEGUN_NEVER ? 0 :
+					  fence_after(round, begun_ms));
 			return true;
 		case IDGEN_PROMOTION_WAIT:
 			fence_and_take_over(round);
@@ -198,6 +269,33 @@ change_timeline(const Round *round)
 	return false;
 }
 
+/* A promotion in place is a restart: what is left to compare decides. */
+static IdgenIdentityVerdict
+compare_identity(const Round *round, const IdgenPromotionFacts *facts,
+				 bool *is_in_place)
+{
+	IdgenIdentity recorded = round->tables->custody.identity;
+	IdgenIdentity here = identity_of(round);
+
+	*is_in_place = idgen_identity_is_in_place(&recorded, &here, facts);
+	if (*is_in_place)
+		recorded.timeline = here.timeline;
+	if (world_breaks(round->world, BREAK_DATABASE_FIRST) &&
+		recorded.database != here.database)
+		return IDGEN_IDENTITY_OTHER_DATABASE;
+	return idgen_identity_compare(&recorded, &here);
+}
+
+/* The same server on another timeline: the record follows, its cursors are gone. */
+static void
+follow_in_place(const Round *round)
+{
+	Record		record = take_over_record(round);
+
+	record.custody.uuid = round->tables->custody.uuid;
+	server_commit(round->world, round->at, &record, 1);
+}
+
 /*
  * Compare this server with the record, before the first grant of the worker's
  * life.  True if it is ours as it is.
@@ -205,9 +303,9 @@ change_timeline(const Round *round)
 static bool
 verify(const Round *round)
 {
-	const Custody *custody = &round->tables->custody;
-	IdgenIdentity here = identity_of(round);
-	IdgenIdentityVerdict verdict = idgen_identity_compare(&custody->identity, &here);
+	IdgenPromotionFacts facts = promotion_facts(round);
+	bool		is_in_place;
+	IdgenIdentityVerdict verdict = compare_identity(round, &facts, &is_in_place);
 	IdgenTakeover takeover =
 		idgen_takeover_judge(verdict, round->world->config.copies_fence);
 	bool		is_done = true;
@@ -222,15 +320,19 @@ verify(const Round *round)
 	switch (takeover)
 	{
 		case IDGEN_TAKEOVER_NONE:
+			if (is_in_place)
+				follow_in_place(round);
 			return true;
 		case IDGEN_TAKEOVER_PROMOTED:
-			is_done = change_timeline(round);
+			is_done = change_timeline(round, &facts);
 			break;
 		case IDGEN_TAKEOVER_FENCED:
 			fence_and_take_over(round);
 			break;
 		case IDGEN_TAKEOVER_TEMPLATE:
-			take_over(round);
+			/* above all that it holds, and what another of its name promised */
+			take_over(round, max_of(tables_highest_mark(round->tables),
+									round->server->promised[round->database]));
 			break;
 		case IDGEN_TAKEOVER_REFUSED:
 			is_done = false;
@@ -238,6 +340,69 @@ verify(const Round *round)
 	}
 	round->authority->is_refused = !is_done;
 	return false;
+}
+
+/*
+ * Until when any external holder may issue: a value that falls with nothing.  What
+ * is broken looks at rows instead.
+ */
+int64_t
+authority_promised(World *world, int at, int database)
+{
+	const Server *server = server_of(world, at);
+	const Tables *tables = &server->tables[database];
+	int64_t		now = world_tick(world, server->machine);
+	int64_t		until = 0;
+
+	switch (world->broken)
+	{
+		case BREAK_PROMISE_OF_ACTIVE:
+		case BREAK_PROMISE_OF_LAST:
+		case BREAK_PROMISE_OF_RETAINED:
+			break;
+		case BREAK_PROMISE_OF_SNAPSHOT:
+			for (int64_t i = 0; i < server->log.count - 40; i++)
+				if (server->log.records[i].kind == RECORD_GRANT &&
+					server->log.records[i].database == database &&
+					server->log.records[i].is_external)
+					until = max_of(until, server->log.records[i].grant.end);
+			return until;
+		default:
+			return tables->promised;
+	}
+	for (int64_t i = 0; i < tables->worker_count; i++)
+	{
+		const MarkRow *mark = &tables->marks[i];
+		const GrantRow *last = tables_last_grant(tables, (int32_t) i);
+		const IncarnationRow *row = last == NULL ? NULL :
+			tables_incarnation(tables, last->incarnation);
+
+		if (!mark->is_external || last == NULL ||
+			(world->broken == BREAK_PROMISE_OF_ACTIVE &&
+			 (row == NULL || !row->is_active)) ||
+			(world->broken == BREAK_PROMISE_OF_RETAINED &&
+			 last->grant.start < now - world->config.horizon / 4))
+			continue;
+		until = max_of(until, last->grant.end);
+	}
+	return until;
+}
+
+/*
+ * From where on a namespace of the same name may issue: above its marks, and where
+ * this server has yet to take over, above what a lost one may have granted.
+ */
+int64_t
+authority_drop_bound(World *world, int at, int database)
+{
+	Round		round = round_of(world, at, database);
+	IdgenIdentity here = identity_of(&round);
+	int64_t		bound = tables_highest_mark(round.tables);
+
+	if (idgen_identity_compare(&round.tables->custody.identity, &here) !=
+		IDGEN_IDENTITY_SAME)
+		bound = max_of(bound, fence_floor(&round, 0));
+	return bound;
 }
 
 /* ---- what an operator asks: src/operation.c ---- */
@@ -282,10 +447,13 @@ operate(const Round *round)
 			break;
 		case OPERATION_FENCE:
 			records[0] = fence_record(round, above);
-			if (round->tables->custody.is_known && round->authority->is_verified)
+			if (round->tables->custody.is_known && round->authority->is_verified &&
+				!round->tables->is_dropped)
 				commit_custody(round, records, 1);
 			break;
 		case OPERATION_ADOPT:
+			if (round->tables->is_dropped)
+				break;
 			records[0] = fence_record(round, above);
 			records[1] = take_over_record(round);
 			round->authority->is_refused = false;
@@ -309,7 +477,8 @@ add_pending(const Round *round)
 	if (authority->round_count + 1 < PENDING_MAX)
 		authority->round_count++;
 	*pending = (Pending) {.slot = -1, .checked = -1,
-		.uuid = round->tables->custody.uuid};
+		.uuid = round->tables->custody.uuid,
+		.is_quorum = round->tables->policy.is_quorum};
 	return pending;
 }
 
@@ -346,6 +515,7 @@ decide(const Round *round, int32_t worker, int64_t eligible,
 		checker_complain(world->checker, "S8", "a grant up to %lld relies on a "
 						 "clock that was set", (long long) grant.end);
 	round->server->granted_at_us = world->now_us;
+	round->server->granted_ahead_us = world_ahead_us(world, round->server->machine);
 	world->latest_reading_ms = max_of(world->latest_reading_ms,
 									  world_wall_us(world, round->server->machine) / MS);
 	world_note(world, "server % decides: worker % [%, %)", round->at, worker,
@@ -356,6 +526,8 @@ decide(const Round *round, int32_t worker, int64_t eligible,
 	pending->record = (Record) {
 		.kind = RECORD_GRANT,
 		.database = round->database,
+		.decided_us = world->now_us,
+		.ahead_us = world_ahead_us(world, round->server->machine),
 		.worker = worker,
 		.mark = grant.end,
 		.grant_id = world_number(world),
@@ -796,6 +968,12 @@ decide_round(const Round *given)
 	}
 	if (operate(&round))
 		return;
+	if (round.tables->is_dropped)
+	{
+		authority->is_verified = false;
+		decide_externals(&round, false, OUTCOME_RETRY);
+		return;
+	}
 	if (!round.tables->custody.is_known)
 		authority->is_refused = true;
 	else if (!authority->is_verified)
@@ -823,9 +1001,23 @@ still_holds(const Round *round, const Pending *pending)
 
 	if (world_breaks(round->world, BREAK_STALE_MARK))
 		return true;
-	return custody->is_known && custody->uuid == pending->uuid &&
-		round->tables->marks[pending->record.worker].high_water ==
+	return !round->tables->is_dropped && custody->is_known &&
+		custody->uuid == pending->uuid && round->tables->marks[pending->record.worker].high_water ==
 		pending->expected;
+}
+
+/*
+ * What an external generator is granted is in the file before it is answered; a
+ * bound, so that it is not written for each.
+ */
+static void
+promise(const Round *round, const Record *record)
+{
+	int64_t	   *promised = &round->server->promised[round->database];
+
+	if (record->kind == RECORD_GRANT && record->is_external &&
+		record->grant.end > *promised)
+		*promised = record->grant.end + round->world->config.horizon;
 }
 
 /* One transaction for the round; what no longer holds drops out. */
@@ -853,6 +1045,11 @@ commit_round(const Round *round)
 		}
 		if (pending->has_grant || pending->has_end)
 			records[count++] = pending->record;
+		/* read under the lock that ALTER waits for */
+		if (!world_breaks(round->world, BREAK_STALE_POLICY))
+			pending->is_quorum = round->tables->policy.is_quorum;
+		pending->is_owed = round->tables->policy.is_quorum;
+		promise(round, &pending->record);
 		authority->round[kept++] = *pending;
 	}
 	authority->round_count = kept;
@@ -940,11 +1137,17 @@ confirmed_position(World *world, const Server *server)
 static bool
 is_durable(World *world, const Pending *pending, int64_t confirmed)
 {
-	if (world->config.quorum == 0 || pending->position <= confirmed ||
+	if (!pending->is_quorum || pending->position <= confirmed ||
 		world_breaks(world, BREAK_ANSWER_UNCONFIRMED))
 		return true;
 	return world_breaks(world, BREAK_REPEAT_UNCONFIRMED) && !pending->has_grant &&
 		pending->slot < 0;
+}
+
+int64_t
+authority_confirmed(World *world, int at)
+{
+	return world->config.quorum == 0 ? 0 : confirmed_position(world, server_of(world, at));
 }
 
 /* Hand out what is durable. */
@@ -971,6 +1174,9 @@ deliver(const Round *round)
 			publish(round, pending);
 			continue;
 		}
+		/* the answer again, when the namespace has left quorum */
+		if (pending->checked >= 0 && !pending->is_owed)
+			checker_forgive_copies(round->world->checker, pending->checked);
 		if (pending->checked >= 0)
 			checker_handed_out(round->world->checker, pending->checked);
 		network_answer(round->world, round->at, &pending->answer);

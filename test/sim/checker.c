@@ -11,28 +11,37 @@
 #include <string.h>
 
 #define FAULT_SIZE		300
-#define DATABASES_MAX	2
+#define DATABASES_MAX	3
 
 typedef struct Granted
 {
-	int64_t		worker;
-	int64_t		incarnation;
-	int64_t		start;
-	int64_t		end;
+	CheckerGrant as;
 	int64_t		used;			/* first position not used: tick * sequences +
 								 * sequence, in the order of issuing */
-	int16_t		copies;
-	int8_t		database;
+	int32_t		copies;
 	bool		handed_out;
 } Granted;
 
-/* The grants of one worker that were handed out, ascending and disjoint. */
+/*
+ * The grants of one worker that one life handed out under one birth of the
+ * namespace, ascending and disjoint.
+ */
 typedef struct Shelf
 {
+	int			life;
+	int			birth;
 	int32_t    *grants;
 	int32_t		count;
 	int32_t		max;
 } Shelf;
+
+/* All shelves of a worker. */
+typedef struct Worker
+{
+	Shelf	   *shelves;
+	int32_t		count;
+	int32_t		max;
+} Worker;
 
 /* Sequence values of one worker and tick; a chain of disjoint intervals. */
 typedef struct Taken
@@ -40,6 +49,7 @@ typedef struct Taken
 	int64_t		place;			/* worker and tick in one number; -1 = free */
 	int64_t		from;
 	int64_t		to;
+	int32_t		grant;			/* it is from */
 	int32_t		next;			/* of the same place; -1 = none */
 } Taken;
 
@@ -50,7 +60,9 @@ struct Checker
 	Granted    *grants;
 	int32_t		grant_count;
 	int32_t		grant_max;
-	Shelf	   *shelves[DATABASES_MAX];	/* by worker */
+	CheckerExcuse excuse;
+	void	   *excuse_arg;
+	Worker	   *workers[DATABASES_MAX];
 	Taken	   *taken[DATABASES_MAX];	/* a hash table, then its overflow */
 	int32_t		taken_count[DATABASES_MAX];
 	int32_t		taken_max[DATABASES_MAX];
@@ -73,16 +85,18 @@ grow(void *array, int32_t *max, size_t size)
 }
 
 Checker *
-checker_create(const CheckerFormat *format)
+checker_create(const CheckerFormat *format, CheckerExcuse excuse, void *arg)
 {
 	Checker    *checker = calloc(1, sizeof(*checker));
 
 	checker->format = *format;
+	checker->excuse = excuse;
+	checker->excuse_arg = arg;
 	checker->sequences = INT64_C(1) << format->sequence_bits;
 	for (int i = 0; i < DATABASES_MAX; i++)
 	{
-		checker->shelves[i] = calloc((size_t) 1 << format->worker_bits,
-									 sizeof(Shelf));
+		checker->workers[i] = calloc((size_t) 1 << format->worker_bits,
+									 sizeof(Worker));
 		if (!format->exact)
 			continue;
 		checker->taken_max[i] = 2 * BUCKETS;
@@ -100,8 +114,12 @@ checker_free(Checker *checker)
 	for (int i = 0; i < DATABASES_MAX; i++)
 	{
 		for (int64_t j = 0; j < INT64_C(1) << checker->format.worker_bits; j++)
-			free(checker->shelves[i][j].grants);
-		free(checker->shelves[i]);
+		{
+			for (int32_t k = 0; k < checker->workers[i][j].count; k++)
+				free(checker->workers[i][j].shelves[k].grants);
+			free(checker->workers[i][j].shelves);
+		}
+		free(checker->workers[i]);
 		free(checker->taken[i]);
 	}
 	free(checker->grants);
@@ -133,32 +151,26 @@ checker_fault(const Checker *checker)
 /* ---- grants ---- */
 
 int32_t
-checker_committed(Checker *checker, int database, int64_t worker,
-				  int64_t incarnation, int64_t start, int64_t end)
+checker_committed(Checker *checker, const CheckerGrant *grant)
 {
 	Granted    *granted;
 
-	if (start < 0 || start >= end ||
-		end > INT64_C(1) << checker->format.timestamp_bits)
+	if (grant->start < 0 || grant->start >= grant->end ||
+		grant->end > INT64_C(1) << checker->format.timestamp_bits)
 		checker_complain(checker, "S7", "grant [%" PRId64 ", %" PRId64
-						 ") is not inside the field", start, end);
-	if (worker < 0 || worker >= INT64_C(1) << checker->format.worker_bits)
-	{
-		checker_complain(checker, "S6", "worker %" PRId64 " is granted", worker);
-		worker = 0;
-	}
+						 ") is not inside the field", grant->start, grant->end);
 	if (checker->grant_count == checker->grant_max)
 		checker->grants = grow(checker->grants, &checker->grant_max,
 							   sizeof(Granted));
 	granted = &checker->grants[checker->grant_count];
-	*granted = (Granted) {
-		.worker = worker,
-		.incarnation = incarnation,
-		.start = start,
-		.end = end,
-		.used = INT64_MIN,
-		.database = (int8_t) database,
-	};
+	*granted = (Granted) {.as = *grant, .used = INT64_MIN};
+	if (grant->worker < 0 ||
+		grant->worker >= INT64_C(1) << checker->format.worker_bits)
+	{
+		checker_complain(checker, "S6", "worker %" PRId64 " is granted",
+						 grant->worker);
+		granted->as.worker = 0;
+	}
 	return checker->grant_count++;
 }
 
@@ -166,6 +178,13 @@ void
 checker_copied(Checker *checker, int32_t grant)
 {
 	checker->grants[grant].copies++;
+}
+
+/* It is handed out while the namespace has durability local. */
+void
+checker_forgive_copies(Checker *checker, int32_t grant)
+{
+	checker->grants[grant].as.copies_needed = 0;
 }
 
 /* The place on a shelf of the first grant that ends after a tick. */
@@ -179,7 +198,7 @@ place_on(const Checker *checker, const Shelf *shelf, int64_t tick)
 	{
 		int32_t		middle = low + (high - low) / 2;
 
-		if (checker->grants[shelf->grants[middle]].end <= tick)
+		if (checker->grants[shelf->grants[middle]].as.end <= tick)
 			low = middle + 1;
 		else
 			high = middle;
@@ -187,47 +206,76 @@ place_on(const Checker *checker, const Shelf *shelf, int64_t tick)
 	return low;
 }
 
+/* Complain if a grant overlaps one on a shelf, inside the contract. */
+static void
+compare(Checker *checker, const Shelf *shelf, const CheckerGrant *grant)
+{
+	for (int32_t i = place_on(checker, shelf, grant->start); i < shelf->count; i++)
+	{
+		const CheckerGrant *other = &checker->grants[shelf->grants[i]].as;
+
+		if (other->start >= grant->end)
+			return;
+		if (!checker->excuse(checker->excuse_arg, other, grant))
+			checker_complain(checker, "S2", "grants of worker %" PRId64
+							 " overlap: [%" PRId64 ", %" PRId64 ") of life %d and [%"
+							 PRId64 ", %" PRId64 ") of life %d", grant->worker,
+							 grant->start, grant->end, grant->life, other->start,
+							 other->end, other->life);
+	}
+}
+
+static Shelf *
+shelf_of(Worker *worker, int life, int birth)
+{
+	for (int32_t i = 0; i < worker->count; i++)
+		if (worker->shelves[i].life == life && worker->shelves[i].birth == birth)
+			return &worker->shelves[i];
+	if (worker->count == worker->max)
+		worker->shelves = grow(worker->shelves, &worker->max, sizeof(Shelf));
+	worker->shelves[worker->count] = (Shelf) {.life = life, .birth = birth};
+	return &worker->shelves[worker->count++];
+}
+
 /*
  * A grant leaves the authority.  What was decided and lost may be decided
  * again; what was handed out may not.
  */
 void
-checker_handed_out(Checker *checker, int32_t grant)
+checker_handed_out(Checker *checker, int32_t number)
 {
-	Granted    *granted = &checker->grants[grant];
-	Shelf	   *shelf = &checker->shelves[granted->database][granted->worker];
+	Granted    *granted = &checker->grants[number];
+	const CheckerGrant *grant = &granted->as;
+	Worker	   *worker = &checker->workers[grant->database][grant->worker];
+	Shelf	   *shelf;
 	int32_t		place;
 
-	if (granted->copies < checker->format.copies_needed)
+	if (granted->copies < grant->copies_needed)
 		checker_complain(checker, "S4", "a grant of worker %" PRId64
 						 " from %" PRId64 " is handed out with %d copies",
-						 granted->worker, granted->start, granted->copies);
+						 grant->worker, grant->start, granted->copies);
 	if (granted->handed_out)
 		return;
 	granted->handed_out = true;
-	place = place_on(checker, shelf, granted->start);
-	if (place < shelf->count &&
-		checker->grants[shelf->grants[place]].start < granted->end)
-		checker_complain(checker, "S2", "grants of worker %" PRId64
-						 " overlap: [%" PRId64 ", %" PRId64 ") and [%" PRId64
-						 ", %" PRId64 ")", granted->worker, granted->start,
-						 granted->end,
-						 checker->grants[shelf->grants[place]].start,
-						 checker->grants[shelf->grants[place]].end);
+	for (int32_t i = 0; i < worker->count; i++)
+		compare(checker, &worker->shelves[i], grant);
+	shelf = shelf_of(worker, grant->life, grant->birth);
+	place = place_on(checker, shelf, grant->start);
 	if (shelf->count == shelf->max)
 		shelf->grants = grow(shelf->grants, &shelf->max, sizeof(int32_t));
 	memmove(&shelf->grants[place + 1], &shelf->grants[place],
 			(size_t) (shelf->count - place) * sizeof(int32_t));
-	shelf->grants[place] = grant;
+	shelf->grants[place] = number;
 	shelf->count++;
 }
 
 /* ---- IDs ---- */
 
-/* Take [from, to) of a worker's tick in the exact record. */
+/* Take [from, to) of a worker's tick in the exact record, from a grant. */
 static void
-take(Checker *checker, int database, int64_t place, int64_t from, int64_t to)
+take(Checker *checker, int32_t grant, int64_t place, int64_t from, int64_t to)
 {
+	int			database = checker->grants[grant].as.database;
 	Taken	   *taken = checker->taken[database];
 	int32_t		at = (int32_t) ((uint64_t) place * UINT64_C(0x9e3779b97f4a7c15) >>
 								48);
@@ -237,11 +285,15 @@ take(Checker *checker, int database, int64_t place, int64_t from, int64_t to)
 	{
 		if (taken[at].place != place)
 			continue;
-		if (from < taken[at].to && taken[at].from < to)
+		if (from < taken[at].to && taken[at].from < to &&
+			(taken[at].grant == grant ||
+			 !checker->excuse(checker->excuse_arg,
+							  &checker->grants[taken[at].grant].as,
+							  &checker->grants[grant].as)))
 			checker_complain(checker, "UNIQUE", "sequence values [%" PRId64
 							 ", %" PRId64 ") of place %" PRId64
 							 " were issued before", from, to, place);
-		if (taken[at].to == from)
+		if (taken[at].to == from && taken[at].grant == grant)
 		{
 			taken[at].to = to;
 			return;
@@ -259,6 +311,7 @@ take(Checker *checker, int database, int64_t place, int64_t from, int64_t to)
 	taken[bucket].place = place;
 	taken[bucket].from = from;
 	taken[bucket].to = to;
+	taken[bucket].grant = grant;
 }
 
 typedef struct Fields
@@ -301,24 +354,33 @@ static Granted *
 find_granted(Checker *checker, const CheckerIds *ids)
 {
 	Fields		fields = fields_of(checker, ids->first);
-	const Shelf *shelf = &checker->shelves[ids->database][fields.worker];
-	int32_t		place = place_on(checker, shelf, fields.tick);
-	Granted    *granted;
+	const Worker *worker = &checker->workers[ids->database][fields.worker];
+	const Granted *other = NULL;
 
-	if (place == shelf->count ||
-		checker->grants[shelf->grants[place]].start > fields.tick)
+	for (int32_t i = 0; i < worker->count; i++)
 	{
+		const Shelf *shelf = &worker->shelves[i];
+		int32_t		place = place_on(checker, shelf, fields.tick);
+		Granted    *granted;
+
+		if (place == shelf->count)
+			continue;
+		granted = &checker->grants[shelf->grants[place]];
+		if (granted->as.start > fields.tick)
+			continue;
+		if (granted->as.incarnation == ids->incarnation)
+			return granted;
+		other = granted;
+	}
+	if (other == NULL)
 		checker_complain(checker, "S1", "tick %" PRId64 " of worker %" PRId64
 						 " was handed out to nobody", fields.tick, fields.worker);
-		return NULL;
-	}
-	granted = &checker->grants[shelf->grants[place]];
-	if (granted->incarnation != ids->incarnation)
+	else
 		checker_complain(checker, "S1", "tick %" PRId64 " of worker %" PRId64
 						 " was granted to incarnation %" PRId64 ", not to %"
 						 PRId64, fields.tick, fields.worker,
-						 granted->incarnation, ids->incarnation);
-	return granted;
+						 other->as.incarnation, ids->incarnation);
+	return NULL;
 }
 
 /* The IDs of a grant rise in the order in which its cursor issues them. */
@@ -348,7 +410,7 @@ checker_left(Checker *checker, const CheckerIds *ids, int64_t *last)
 
 	if (granted == NULL)
 		return;
-	if (granted->copies < checker->format.copies_needed)
+	if (granted->copies < granted->as.copies_needed)
 		checker_complain(checker, "S4",
 						 "an ID left from a grant that is not durable");
 	if (ids->first <= *last)
@@ -356,7 +418,7 @@ checker_left(Checker *checker, const CheckerIds *ids, int64_t *last)
 						 ids->first, *last);
 	*last = ids->first + ids->count - 1;
 	if (checker->format.exact)
-		take(checker, ids->database,
+		take(checker, (int32_t) (granted - checker->grants),
 			 (fields.tick << checker->format.worker_bits) + fields.worker,
 			 fields.sequence, fields.sequence + ids->count);
 	checker->id_count += ids->count;

@@ -9,7 +9,9 @@
  * It keeps a record per grant.  A grant is used by one cursor only, from low to
  * high, so that of the IDs from it the highest is enough to find a repetition;
  * "exact" keeps intervals of sequence values per worker and tick beside that,
- * which finds repetitions by itself and knows nothing of grants.
+ * which finds repetitions by itself; of grants it knows only whose an ID was.
+ *
+ * What is outside the contract is asked of CheckerExcuse, for each two grants.
  */
 #ifndef IDGEN_SIM_CHECKER_H
 #define IDGEN_SIM_CHECKER_H
@@ -22,9 +24,27 @@ typedef struct CheckerFormat
 	int			timestamp_bits;
 	int			worker_bits;
 	int			sequence_bits;
-	int			copies_needed;	/* of a grant, on standbys; 0 = flushed is durable */
 	bool		exact;
 } CheckerFormat;
+
+/* A grant as it is committed. */
+typedef struct CheckerGrant
+{
+	int			database;
+	int64_t		worker;
+	int64_t		incarnation;
+	int64_t		start;
+	int64_t		end;
+	int			copies_needed;	/* on standbys; 0 = flushed is durable */
+	int			life;			/* see contract.h */
+	int			birth;
+	int64_t		decided_us;		/* true time */
+	int64_t		ahead_us;		/* the clock was then */
+} CheckerGrant;
+
+/* Are two grants that overlap outside the contract? */
+typedef bool (*CheckerExcuse) (void *arg, const CheckerGrant *a,
+							   const CheckerGrant *b);
 
 /* An ID or a run of them, as it leaves a generator. */
 typedef struct CheckerIds
@@ -37,7 +57,8 @@ typedef struct CheckerIds
 
 typedef struct Checker Checker;
 
-extern Checker *checker_create(const CheckerFormat *format);
+extern Checker *checker_create(const CheckerFormat *format, CheckerExcuse excuse,
+							   void *arg);
 extern void checker_free(Checker *checker);
 extern void checker_complain(Checker *checker, const char *rule,
 							 const char *format,...)
@@ -45,9 +66,9 @@ extern void checker_complain(Checker *checker, const char *rule,
 extern const char *checker_fault(const Checker *checker);
 
 /* A grant: committed and flushed; copied to a standby's disk; handed out. */
-extern int32_t checker_committed(Checker *checker, int database, int64_t worker,
-								 int64_t incarnation, int64_t start, int64_t end);
+extern int32_t checker_committed(Checker *checker, const CheckerGrant *grant);
 extern void checker_copied(Checker *checker, int32_t grant);
+extern void checker_forgive_copies(Checker *checker, int32_t grant);
 extern void checker_handed_out(Checker *checker, int32_t grant);
 
 /*

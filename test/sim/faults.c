@@ -62,7 +62,7 @@ set_clock(World *world, int machine, int64_t offset_us)
 static int64_t
 right_offset(World *world)
 {
-	int64_t		most_us = world->config.clock_error_ms * MS / 3;
+	int64_t		most_us = world_offset_us(world);
 
 	return world_between(world, -most_us, most_us);
 }
@@ -73,7 +73,7 @@ start_again(World *world, int at, int64_t life)
 	Server	   *server = server_of(world, at);
 
 	if (!server->is_running && server->role == ROLE_PRIMARY &&
-		server->life == life)
+		server->starts == life)
 		server_start(world, at);
 }
 
@@ -95,7 +95,7 @@ crash_server(World *world)
 		return;
 	server_crash(world, at);
 	world_at(world, world->now_us + world_between(world, 10 * MS, 3 * SECOND),
-			 start_again, at, server_of(world, at)->life);
+			 start_again, at, server_of(world, at)->starts);
 }
 
 /* The machine starts anew: what was known of its clock is gone. */
@@ -110,7 +110,7 @@ reboot(World *world)
 	set_clock(world, at, right_offset(world));
 	memset(&server_of(world, at)->saved_clock, 0, sizeof(IdgenClockRecord));
 	world_at(world, world->now_us + world_between(world, 100 * MS, 4 * SECOND),
-			 start_again, at, server_of(world, at)->life);
+			 start_again, at, server_of(world, at)->starts);
 }
 
 static void
@@ -274,9 +274,12 @@ has_taken_over(const Server *server)
 	if (!server->clock.known)
 		return false;
 	for (int i = 0; i < DATABASES; i++)
-		if (server->tables[i].custody.identity.control_inode !=
-			server->control_inode ||
-			server->tables[i].custody.identity.timeline != server->timeline)
+		if (!server->tables[i].is_dropped &&
+			(server->tables[i].custody.identity.control_inode !=
+			 server->control_inode ||
+			 server->tables[i].custody.identity.control_birth !=
+			 server->control_birth ||
+			 server->tables[i].custody.identity.timeline != server->timeline))
 			return false;
 	return true;
 }
@@ -382,26 +385,23 @@ may_adopt(const World *world, int at, int database)
 
 	return server->is_running && server->role == ROLE_PRIMARY &&
 		server->may_grant && server->authorities[database].is_refused &&
-		!world->machines[at].is_wrong &&
-		world_wall_us(world, at) / MS >
-		world->latest_reading_ms - world->config.clock_error_ms;
-}
-
-static int
-class_of(const Server *server)
-{
-	return server->timeline % 2;
+		!server->tables[database].is_dropped && server_may_inherit(world, at);
 }
 
 /* The original never grants again: DESIGN 8 (e). */
 static void
 stop_originals(World *world, int but)
 {
+	Life	   *life = &world->contract.lives[server_of(world, but)->life];
+
 	for (int i = 0; i < world->server_count; i++)
-		if (i != but && server_of(world, i)->role == ROLE_PRIMARY &&
-			(world->config.promotion != IDGEN_PROMOTION_SPLIT ||
-			 class_of(server_of(world, i)) == class_of(server_of(world, but))))
+		if (i != but && server_is_of_part(world, i, server_of(world, but)->timeline))
 			server_stop_granting(world, i);
+	if (life->is_copy && life->promoted_us == NEVER)
+	{
+		life->promoted_us = world->now_us;
+		life->ahead_us = world_ahead_us(world, server_of(world, but)->machine);
+	}
 }
 
 static void
@@ -530,8 +530,6 @@ restore_rows(World *world)
 		restore_rows_of(world, at, world_between(world, 0, 200));
 }
 
-/* ---- successors ---- */
-
 static void
 fail_over(World *world)
 {
@@ -547,18 +545,232 @@ fail_over_late(World *world, int who, int64_t arg)
 		fail_over(world);
 }
 
+/* Which namespaces go and come, and what is done to them meanwhile. */
+static void
+create_again(World *world, int at, int64_t what)
+{
+	server_create_again(world, at, what);
+}
+
+static void
+drop(World *world)
+{
+	int			at = some_primary(world);
+	int			database = some_database(world);
+	bool		is_database = world_one_in(world, 3);
+	int64_t		gap_us;
+
+	if (at >= 0 && world_one_in(world, 3))
+		server_of(world, at)->directory_until_us = world->now_us + SECOND;
+	if (at < 0 || world->machines[at].is_wrong ||
+		world->contract.birth_count > BIRTHS_MAX - DATABASES ||
+		server_drop(world, at, database, is_database) == 0)
+		return;
+	if (!is_database && world_one_in(world, 3))
+	{
+		/* in one transaction */
+		create_again(world, at, database);
+		return;
+	}
+	gap_us = world_one_in(world, 2) ? world_between(world, 100, 20 * MS) :
+		world_between(world, MS, world->config.layout.horizon_ms * MS);
+	if (world_one_in(world, 4))
+	{
+		server_crash(world, at);
+		if (world_breaks(world, BREAK_FORGET_AT_CRASH))
+			memset(server_of(world, at)->promised, 0,
+				   sizeof(server_of(world, at)->promised));
+		server_start(world, at);
+	}
+	world_at(world, world->now_us + gap_us, create_again, at,
+			 database + (is_database ? DATABASES : 0));
+}
+
+/* What was dropped, there or on a server before it, is created. */
+static void
+create_dropped(World *world)
+{
+	for (int i = 0; i < world->server_count; i++)
+		for (int j = 0; j < DATABASES; j++)
+			if (server_of(world, i)->tables[j].dropped_life >= 0 &&
+				world->contract.birth_count < BIRTHS_MAX - DATABASES)
+				create_again(world, i, j + (world_one_in(world, 2) ? DATABASES : 0));
+}
+
+static void
+copy_template(World *world)
+{
+	int			at = some_primary(world);
+
+	if (at >= 0 && !world->machines[at].is_wrong &&
+		world->contract.birth_count < BIRTHS_MAX - DATABASES)
+		(void) server_copy_template(world, at);
+}
+
+/* A process is stopped that holds the lock of the directory of cursors. */
+static void
+stick_directory(World *world)
+{
+	int			at = some_primary(world);
+
+	if (at >= 0)
+		server_of(world, at)->directory_until_us = world->now_us +
+			world_between(world, 10 * MS, 4 * SECOND);
+}
+
+/* Another policy, as ALTER allows it; its commit kills the cursors. */
+static bool
+choose_policy(World *world, int at, Policy *policy)
+{
+	int64_t		confirmed = authority_confirmed(world, at);
+	bool		may_change = world->config.promotion != IDGEN_PROMOTION_SPLIT &&
+		world_one_in(world, 2);
+
+	if (may_change)
+	{
+		static const IdgenPromotion choices[] = {IDGEN_PROMOTION_FENCE,
+		IDGEN_PROMOTION_TRUST, IDGEN_PROMOTION_REFUSE};
+
+		policy->promotion = choices[world_between(world, 0, 2)];
+		return policy->promotion != IDGEN_PROMOTION_TRUST || policy->is_quorum;
+	}
+	policy->is_quorum = !policy->is_quorum;
+	if (policy->is_quorum)
+		return true;
+	/* who inherits must know that nothing more is confirmed to it */
+	server_of(world, at)->confirmed = max_of(server_of(world, at)->confirmed, confirmed);
+	return policy->promotion != IDGEN_PROMOTION_TRUST &&
+		(confirmed >= policy->position || world_breaks(world, BREAK_LEAVE_UNASKED));
+}
+
+static void
+alter_some(World *world, int at, int64_t database)
+{
+	Server	   *server = server_of(world, at);
+	Record		record = {.kind = RECORD_POLICY, .database = (int) database,
+		.policy = server->tables[database].policy};
+
+	if (!server->is_running || !server->may_grant || world->is_over ||
+		server->role != ROLE_PRIMARY || server->tables[database].is_dropped ||
+		!choose_policy(world, at, &record.policy))
+		return;
+	server_commit(world, at, &record, 1);
+	world_note(world, "server % (%) has promotion %, quorum %", at, database,
+			   (int64_t) record.policy.promotion, record.policy.is_quorum);
+	server_kill_namespace(server, (int) database, server->tables[database].custody.uuid);
+}
+
+/* While a round is stopped before its commit, if one comes in time. */
+static void
+alter_round(World *world, int at, int64_t tries)
+{
+	Server	   *server = server_of(world, at);
+	int			database = 0;
+
+	while (database < DATABASES - 1 &&
+		   server->authorities[database].phase != AUTHORITY_DECIDED)
+		database++;
+	if (server->authorities[database].phase != AUTHORITY_DECIDED)
+	{
+		if (tries > 0 && !world->is_over)
+			world_at(world, world->now_us + 50, alter_round, at, tries - 1);
+		return;
+	}
+	server->authorities[database].paused_until_us = world->now_us +
+		world_between(world, 100, 500 * MS);
+	for (int64_t i = world_between(world, 0, 2); i >= 0; i--)
+		alter_some(world, at, database);
+}
+
+/*
+ * Standbys are cut off; then trust is left, and quorum, which must not succeed; and
+ * one of them is promoted.
+ */
+static void
+leave_trust(World *world, int at)
+{
+	int			database = some_database(world);
+
+	for (int i = 0; i < world->server_count; i++)
+		if (server_of(world, i)->role == ROLE_STANDBY &&
+			server_of(world, i)->upstream == at)
+			server_of(world, i)->link_down_until_us = world->now_us + 2 * SECOND;
+	for (int i = 0; i < 12; i++)
+		world_at(world, world->now_us + world_between(world, 1, 100 * MS), alter_some,
+				 at, database);
+	world_at(world, world->now_us + world_between(world, 200 * MS, SECOND),
+			 fail_over_late, 0, 0);
+}
+
+static void
+alter(World *world)
+{
+	int			at = some_primary(world);
+
+	if (at < 0 || !world->config.is_altered)
+		return;
+	switch (world_between(world, 0, 3))
+	{
+		case 0:
+			world_at(world, world->now_us, alter_some, at, some_database(world));
+			break;
+		case 1:
+			leave_trust(world, at);
+			break;
+		default:
+			alter_round(world, at, world_between(world, 0, 200));
+			break;
+	}
+}
+
+/* ---- successors ---- */
+
+static void
+promote_in_place(World *world)
+{
+	int			at = some_primary(world);
+
+	if (at >= 0)
+		(void) server_promote_in_place(world, at);
+}
+
+static void
+rejoin(World *world)
+{
+	int			at = (int) world_between(world, 0, world->server_count - 1);
+
+	(void) server_rejoin(world, at);
+}
+
+/* An old primary comes back: nobody has told it that it is one. */
+static void
+come_back(World *world)
+{
+	int			at = (int) world_between(world, 0, world->server_count - 1);
+	Server	   *server = server_of(world, at);
+
+	if (!world->config.is_wild || server->role != ROLE_PRIMARY)
+		return;
+	server->may_grant = true;
+	if (!server->is_running)
+		server_start(world, at);
+}
+
 /* The network goes first, then the primary, then the one that took over. */
 static void
 fail_over_twice(World *world)
 {
 	int64_t		gap_us = world_between(world, MS, max_of(20,
 									   world->config.layout.horizon_ms) * MS);
+	int64_t		second_us = world_one_in(world, 2) ? gap_us :
+		world_between(world, world->config.layout.horizon_ms * MS,
+					  world->contract.fence_us);
 
 	for (int i = 0; i < world->server_count; i++)
 		if (server_of(world, i)->role == ROLE_STANDBY)
 			server_of(world, i)->link_down_until_us = world->now_us + gap_us;
 	world_at(world, world->now_us + gap_us, fail_over_late, 0, 0);
-	world_at(world, world->now_us + 2 * gap_us, fail_over_late, 0, 0);
+	world_at(world, world->now_us + gap_us + second_us, fail_over_late, 0, 0);
 }
 
 static void
@@ -608,7 +820,9 @@ next_fault(World *world, int who, int64_t arg)
 		{cut_external, 4}, {cut_server, 2}, {cut_standby, 6}, {step_server, 6},
 		{step_external, 6}, {fence, 2}, {end_incarnation, 3}, {adopt, 6},
 		{mend, 5}, {confirm_some_clock, 2}, {damage, 1}, {restore_rows, 2},
-		{fail_over, 3}, {fail_over_twice, 3}, {recover, 1}, {copy, 1}, {retire, 2},
+		{fail_over, 3}, {fail_over_twice, 6}, {recover, 1}, {copy, 1}, {retire, 2},
+		{promote_in_place, 1}, {rejoin, 2}, {come_back, 2}, {drop, 3},
+		{create_dropped, 2}, {copy_template, 3}, {stick_directory, 2}, {alter, 10},
 	};
 	int64_t		total = 0;
 	int64_t		chosen;
@@ -685,6 +899,7 @@ heal_servers(World *world)
 
 		server->cut_until_us = 0;
 		server->link_down_until_us = 0;
+		server->directory_until_us = 0;
 		if (i != at && server->role == ROLE_PRIMARY)
 		{
 			server_stop_granting(world, i);
@@ -697,6 +912,7 @@ heal_servers(World *world)
 	if (!server_of(world, at)->is_running)
 		server_start(world, at);
 	confirm_clock(world, at);
+	create_dropped(world);
 	for (int i = 0; i < DATABASES; i++)
 		authority_start(world, at, i);
 }
@@ -709,6 +925,7 @@ watch(World *world, int who, int64_t arg)
 	(void) arg;
 	adopt(world);
 	mend(world);
+	create_dropped(world);
 	for (int i = 0; i < DATABASES; i++)
 		authority_start(world, world->primary, i);
 	world_at(world, world->now_us + 200 * MS, watch, 0, 0);
@@ -782,7 +999,7 @@ is_promised_outside(const World *world)
 	int64_t		count = config->last_worker - config->first_worker + 1;
 
 	if (config->promotion == IDGEN_PROMOTION_SPLIT)
-		count = count / 2;
+		count = count / config->modulus;
 	return count > config->max_workers;
 }
 
@@ -801,8 +1018,11 @@ faults_all_issue(World *world, bool complains)
 		return true;
 	for (int i = 0; i < DATABASES; i++)
 	{
-		bool		has_one = world->config.externals <= i ||
-			!is_promised_outside(world);
+		bool		has_one = i == DATABASES - 1 || world->config.externals <= i ||
+			(i > 0 && world->config.is_quiet) || !is_promised_outside(world);
+
+		if (server->tables[i].is_dropped)
+			continue;
 
 		for (int j = 0; j < world->config.sessions; j++)
 			if (server->sessions[i][j].issued_at_us <= since_us)

@@ -43,6 +43,19 @@ static const struct
 	{"wait_for_lock", BREAK_WAIT_FOR_LOCK},
 	{"wait_for_grant", BREAK_WAIT_FOR_GRANT},
 	{"no_spill_order", BREAK_NO_SPILL_ORDER},
+	{"count_ancestors", BREAK_COUNT_ANCESTORS},
+	{"horizon_alone", BREAK_HORIZON_ALONE},
+	{"database_first", BREAK_DATABASE_FIRST},
+	{"promise_of_active", BREAK_PROMISE_OF_ACTIVE},
+	{"promise_of_last", BREAK_PROMISE_OF_LAST},
+	{"promise_of_retained", BREAK_PROMISE_OF_RETAINED},
+	{"promise_of_snapshot", BREAK_PROMISE_OF_SNAPSHOT},
+	{"forget_dropped", BREAK_FORGET_DROPPED},
+	{"forget_at_crash", BREAK_FORGET_AT_CRASH},
+	{"stale_policy", BREAK_STALE_POLICY},
+	{"leave_unasked", BREAK_LEAVE_UNASKED},
+	{"kill_waits", BREAK_KILL_WAITS},
+	{"in_place_anywhere", BREAK_IN_PLACE_ANYWHERE},
 };
 
 static Break
@@ -74,6 +87,7 @@ typedef struct Totals
 	int64_t		failures;
 	int64_t		servers;
 	int64_t		fences;
+	int64_t		excused;
 	uint64_t	hash;
 	char		fault[400];
 } Totals;
@@ -111,6 +125,7 @@ run_seed(uint64_t seed, Break broken, bool is_traced, Totals *totals)
 	totals->failures += world->failures;
 	totals->servers += world->server_count;
 	totals->fences += world->fence_count;
+	totals->excused += world->contract.excused;
 	totals->hash = world->hash;
 	world_free(world);
 }
@@ -128,6 +143,9 @@ say_config(uint64_t seed)
 		   config.layout.sequence_bits, config.layout.tick_ms,
 		   config.layout.epoch_ms - WORLD_BEGINS_MS, config.length,
 		   config.horizon, config.run_ahead);
+	printf("# %d parts, archive %d, wild %d, quiet %d, altered %d, births %d\n",
+		   (int) config.modulus, config.has_archive, config.is_wild,
+		   config.is_quiet, config.is_altered, config.has_birth_times);
 	printf("# promotion %s, quorum %d of %d, %d cursors, %d sessions, "
 		   "%d external generators, clock error %" PRId64 " ms\n",
 		   policies[config.promotion], config.quorum, config.standbys,
@@ -157,9 +175,9 @@ run_seeds(uint64_t seed, int64_t count, Break broken, bool is_traced)
 	}
 	printf("ok - %" PRId64 " seeds from %" PRIu64 ": %" PRId64 " IDs, %" PRId64
 		   " grants, %" PRId64 " calls (%" PRId64 " failed), %" PRId64
-		   " servers, %" PRId64 " fences, %.1f s\n", count, seed, totals.ids,
+		   " servers, %" PRId64 " fences, %" PRId64 " excused, %.1f s\n", count, seed, totals.ids,
 		   totals.grants, totals.calls, totals.failures, totals.servers,
-		   totals.fences, (double) (clock() - begun) / CLOCKS_PER_SEC);
+		   totals.fences, totals.excused, (double) (clock() - begun) / CLOCKS_PER_SEC);
 	printf("# trace hash of the last: %016" PRIx64 "\n", totals.hash);
 	return true;
 }
@@ -178,6 +196,7 @@ scale_config(Config *config)
 		.length = 1000,
 		.horizon = 10000,
 		.last_worker = 1023,
+		.modulus = 1,
 		.clock_error_ms = 100,
 		.max_step_us = SECOND,
 		.max_workers = 16,

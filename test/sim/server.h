@@ -48,6 +48,16 @@ typedef struct Ancestor
 	bool		has_target;
 } Ancestor;
 
+/* A history file in pg_wal, as a server can read it. */
+typedef struct HistoryFile
+{
+	uint32_t	timeline;
+	bool		is_readable;
+	int64_t		changed_ms;		/* ctime, by the clock of that server */
+	Ancestor	ancestors[TIMELINES_MAX];
+	int			ancestor_count;
+} HistoryFile;
+
 typedef enum Role
 {
 	ROLE_DOWN,
@@ -71,6 +81,8 @@ typedef struct Pending
 	int64_t		tenure;			/* of a cursor that lives; 0 = a fresh one */
 	int64_t		uuid;			/* of the namespace when it was decided */
 	int64_t		expected;		/* the mark then */
+	bool		is_quorum;		/* it waits for standbys */
+	bool		is_owed;		/* for the checker: whether it must */
 	bool		has_grant;		/* "record" is to be committed */
 	bool		has_end;		/* "record" ends an incarnation */
 	int32_t		checked;		/* grant that an answer hands out; -1 = none */
@@ -195,19 +207,22 @@ typedef struct Server
 	bool		may_grant;		/* the operator lets it; else it only issues */
 	bool		is_closed;		/* to clients, until the operator has fenced it */
 	int64_t		cut_until_us;
-	int64_t		life;			/* of shared memory */
+	int64_t		starts;			/* ever; shared memory is new at each */
 	int64_t		granted_at_us;	/* true time of its last decision */
-	int64_t		stopped_at_us;	/* since when it may not grant */
-	int64_t		promoted_at_us;
-	int			parent;
+	int64_t		granted_ahead_us;	/* its clock was then */
+	int			life;			/* its number in the contract; of a standby: its
+								 * upstream's */
 	bool		is_copy;		/* of a data directory */
+	bool		has_restore_command;	/* it sees the archive */
 
 	/* --- disk */
 	uint64_t	control_inode;
+	int64_t		control_birth;
 	uint32_t	timeline;
-	Ancestor	ancestors[TIMELINES_MAX];
-	int			ancestor_count;
-	bool		history_readable;
+	HistoryFile files[TIMELINES_MAX];	/* pg_wal */
+	int			file_count;
+	int64_t		promised[DATABASES];	/* in a file, by name; not replicated: until
+										 * when what was dropped may be issued */
 	Log			log;
 	int64_t		branched_at;	/* position of the log where its timeline began */
 	Tables		tables[DATABASES];
@@ -223,6 +238,8 @@ typedef struct Server
 	Slot		slots[SLOTS];
 	int64_t		last_tenure;
 	int64_t		pool_version;
+	int64_t		dropped_uuid[DATABASES];	/* whose cursors are dead since the commit */
+	int64_t		directory_until_us;	/* a stopped process holds the directory's lock */
 	IdgenClockRecord clock;
 	Authority	authorities[DATABASES];
 	Session		sessions[DATABASES][SESSIONS_MAX];
@@ -244,11 +261,20 @@ extern void server_crash(World *world, int at);
 extern void server_commit(World *world, int at, Record *records, int count);
 extern void server_ask(World *world, int at, const Asked *asked);
 
+extern int64_t server_drop(World *world, int at, int database, bool is_database);
+extern void server_create_again(World *world, int at, int64_t database);
+extern bool server_copy_template(World *world, int at);
+extern const HistoryFile *server_history(const Server *server, uint32_t timeline);
+
 extern int	server_add_standby(World *world, int upstream);
 extern bool server_promote(World *world, int at);
 extern int	server_recover(World *world, int from);
 extern int	server_copy(World *world, int from);
+extern bool server_promote_in_place(World *world, int at);
+extern bool server_rejoin(World *world, int at);
 extern void server_stop_granting(World *world, int at);
+extern bool server_may_inherit(const World *world, int at);
+extern bool server_is_of_part(const World *world, int at, uint32_t timeline);
 extern bool server_fails_over(World *world);
 
 extern void server_kill_slot(Server *server, int slot);
@@ -263,6 +289,9 @@ server_of(World *world, int at)
 
 extern void authority_start(World *world, int at, int database);
 extern void authority_crash(World *world, int at, int database);
+extern int64_t authority_drop_bound(World *world, int at, int database);
+extern int64_t authority_promised(World *world, int at, int database);
+extern int64_t authority_confirmed(World *world, int at);
 extern void authority_deliver(World *world, int at, int database);
 
 extern void session_start(World *world, int at, int database, int session);

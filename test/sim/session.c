@@ -56,7 +56,7 @@ wake_at(const Caller *caller, int64_t at_us)
 static void
 restart_server(World *world, int at, int64_t life)
 {
-	if (!server_of(world, at)->is_running && server_of(world, at)->life == life)
+	if (!server_of(world, at)->is_running && server_of(world, at)->starts == life)
 		server_start(world, at);
 }
 
@@ -74,7 +74,7 @@ meets_fate(const Caller *caller)
 		/* shared memory may be torn: all of it is made anew */
 		server_crash(world, caller->at);
 		world_at(world, world->now_us + 50 * MS, restart_server, caller->at,
-				 caller->server->life);
+				 caller->server->starts);
 		return true;
 	}
 	if (!world_one_in(world, 1000))
@@ -87,6 +87,17 @@ meets_fate(const Caller *caller)
 }
 
 /* ---- the call ---- */
+
+/* Until its next call. */
+static int64_t
+gap_us(const Caller *caller)
+{
+	World	   *world = caller->world;
+
+	if (world->config.is_quiet && caller->database > 0)
+		return world_between(world, 1, 2 * SECOND);
+	return world_between(world, 1, 2 * world->config.call_gap_us);
+}
 
 static void
 end_call(const Caller *caller, bool has_failed)
@@ -102,8 +113,7 @@ end_call(const Caller *caller, bool has_failed)
 						 (long long) (world->now_us - session->until_us));
 	session->is_calling = false;
 	session->ticket = 0;
-	wake_at(caller, world->now_us +
-			world_between(world, 1, 2 * world->config.call_gap_us));
+	wake_at(caller, world->now_us + gap_us(caller));
 }
 
 static void
@@ -369,6 +379,10 @@ step_inside(const Caller *caller)
 			break;
 		case INSIDE_TIMED:
 			session->inside = INSIDE_CHECKED;
+			if (slot->tenure == session->refs[session->index].tenure &&
+				slot->uuid == caller->server->dropped_uuid[caller->database])
+				checker_complain(caller->world->checker, "S5", "a cursor of a "
+								 "dropped namespace issues");
 			if (slot->tenure == session->refs[session->index].tenure ||
 				world_breaks(caller->world, BREAK_ISSUE_ANY_TENURE))
 				break;
@@ -477,5 +491,6 @@ session_start(World *world, int at, int database, int number)
 	caller.session->last_tick = -1;
 	caller.session->last_worker = -1;
 	caller.session->pool_version = -1;
-	wake_at(&caller, world->now_us + world_between(world, 1, 20 * MS));
+	wake_at(&caller, world->now_us + world_between(world, 1, 20 * MS) +
+			(world->config.is_quiet && database > 0 ? gap_us(&caller) : 0));
 }

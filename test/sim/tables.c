@@ -12,6 +12,7 @@ tables_create(Tables *tables, int64_t worker_count)
 {
 	memset(tables, 0, sizeof(*tables));
 	tables->worker_count = worker_count;
+	tables->dropped_life = -1;
 	tables->marks = calloc((size_t) worker_count, sizeof(MarkRow));
 }
 
@@ -82,6 +83,8 @@ apply_grant(Tables *tables, const Record *record)
 		.grant = record->grant,
 		.checked = record->checked,
 	};
+	if (record->is_external && record->grant.end > tables->promised)
+		tables->promised = record->grant.end;
 	tables->last_clock = record->clock;
 	tables->ever_granted = true;
 	if (record->is_fresh)
@@ -123,9 +126,35 @@ apply_restored(Tables *tables, const Record *record)
 	}
 }
 
-void
-tables_apply(Tables *tables, const Record *record)
+/* A namespace as CREATE EXTENSION makes it, above what is known of another one. */
+static void
+apply_created(Tables *tables, const Record *record)
 {
+	int64_t		worker_count = tables->worker_count;
+
+	tables_free(tables);
+	tables_create(tables, worker_count);
+	tables->birth = record->birth;
+	tables->custody = record->custody;
+	tables->oid = record->custody.identity.database;
+	tables->policy = record->policy;
+	tables->floor = record->mark;
+}
+
+static void
+apply_template(Tables *tables, const Tables *source, const Record *record)
+{
+	tables_free(tables);
+	tables_copy(tables, source);
+	tables->oid = record->custody.identity.database;
+	tables->birth = record->birth;
+}
+
+/* "databases" are all of the server. */
+void
+tables_apply(Tables *databases, const Record *record)
+{
+	Tables	   *tables = &databases[record->database];
 	IncarnationRow *row;
 
 	switch (record->kind)
@@ -155,6 +184,20 @@ tables_apply(Tables *tables, const Record *record)
 			break;
 		case RECORD_LOWERED:
 			tables->marks[record->worker].high_water = record->mark;
+			break;
+		case RECORD_POLICY:
+			tables->policy = record->policy;
+			break;
+		case RECORD_DROPPED:
+			tables->is_dropped = true;
+			tables->dropped_life = record->life;
+			tables->custody.uuid = 0;
+			break;
+		case RECORD_CREATED:
+			apply_created(tables, record);
+			break;
+		case RECORD_TEMPLATE:
+			apply_template(tables, &databases[record->source], record);
 			break;
 	}
 }

@@ -20,8 +20,20 @@ typedef enum RecordKind
 	RECORD_END,					/* of one incarnation */
 	RECORD_IDENTITY,
 	RECORD_RESTORED,			/* rows brought a mark from elsewhere */
-	RECORD_LOWERED				/* somebody made a mark smaller, past all guards */
+	RECORD_LOWERED,				/* somebody made a mark smaller, past all guards */
+	RECORD_POLICY,				/* promotion and durability */
+	RECORD_DROPPED,				/* the namespace, with its extension or database */
+	RECORD_CREATED,				/* anew */
+	RECORD_TEMPLATE				/* a copy of the database "source" */
 } RecordKind;
+
+/* What ALTER may change. */
+typedef struct Policy
+{
+	IdgenPromotion promotion;
+	bool		is_quorum;
+	int64_t		position;		/* of the log, where it became so */
+} Policy;
 
 /* Who an authority is, on record. */
 typedef struct Custody
@@ -37,6 +49,7 @@ typedef struct Custody
 typedef struct Record
 {
 	RecordKind	kind;
+	int64_t		number;			/* of the record, for who compares logs */
 	int			database;
 	bool		is_last;		/* of its commit */
 	int32_t		worker;
@@ -44,12 +57,18 @@ typedef struct Record
 	int64_t		mark;			/* floor, or the worker's */
 	bool		overwrites;		/* RESTORED by a broken rule */
 	Custody		custody;
+	Policy		policy;
+	int			source;			/* TEMPLATE: a database */
+	int			birth;			/* CREATED, TEMPLATE: for the checker */
+	int			life;			/* DROPPED: likewise */
 
 	/* RECORD_GRANT */
 	int64_t		grant_id;
 	IdgenGrant	grant;
 	int64_t		request;
 	int64_t		clock;
+	int64_t		decided_us;		/* true time, for the checker */
+	int64_t		ahead_us;		/* likewise, of the clock */
 	int32_t		checked;		/* its number at the checker */
 	bool		is_fresh;
 	bool		is_external;
@@ -88,8 +107,14 @@ typedef struct IncarnationRow
 
 typedef struct Tables
 {
+	bool		is_dropped;		/* or was never created */
+	int			dropped_life;	/* for the checker: whose drop; -1 = none */
+	uint32_t	oid;			/* of the database */
+	int			birth;
+	Policy		policy;
 	Custody		custody;
 	int64_t		floor;
+	int64_t		promised;		/* until when any external holder may issue */
 	int64_t		last_clock;
 	bool		ever_granted;
 	int64_t		mark_count;		/* what the marks should add up to */
@@ -111,7 +136,7 @@ typedef struct Log
 extern void tables_create(Tables *tables, int64_t worker_count);
 extern void tables_free(Tables *tables);
 extern void tables_copy(Tables *tables, const Tables *from);
-extern void tables_apply(Tables *tables, const Record *record);
+extern void tables_apply(Tables *databases, const Record *record);
 extern bool tables_sums_hold(const Tables *tables);
 extern int64_t tables_highest_mark(const Tables *tables);
 extern IncarnationRow *tables_incarnation(const Tables *tables, int64_t id);

@@ -127,6 +127,13 @@ world_wall_us(const World *world, int machine)
 		world->now_us / MS * m->drift_ppm / MS;
 }
 
+/* How far a clock is ahead of the true time. */
+int64_t
+world_ahead_us(const World *world, int machine)
+{
+	return world_wall_us(world, machine) - WORLD_BEGINS_MS * MS - world->now_us;
+}
+
 int64_t
 world_elapsed_us(const World *world, int machine)
 {
@@ -271,6 +278,15 @@ choose_workers(Config *config, Random *random)
 	}
 	else
 		config->standbys = (int) random_between(random, 0, 3);
+	/* as at creation: in fours where there are so many workers */
+	config->modulus = config->promotion != IDGEN_PROMOTION_SPLIT ? 1 :
+		worker_count >= 8 && random_one_in(random, 2) ? 4 : 2;
+	config->is_altered = config->standbys > 0 && config->quorum > 0 &&
+		random_one_in(random, 2);
+	config->has_birth_times = !random_one_in(random, 5);
+	config->is_wild = config->promotion == IDGEN_PROMOTION_SPLIT &&
+		random_one_in(random, 2);
+	config->is_quiet = random_one_in(random, 3);
 	config->by_priority = random_one_in(random, 2);
 	config->copies_fence = random_one_in(random, 2);
 	config->has_archive = random_one_in(random, 2);
@@ -296,10 +312,19 @@ world_config(Config *config, uint64_t seed)
 	config->fault_gap_us = random_between(&random, 30, 600) * MS;
 }
 
+/* Two clocks differ by less than the clock error, drift included. */
+int64_t
+world_offset_us(const World *world)
+{
+	int64_t		error_us = world->config.clock_error_ms * MS;
+
+	return max_of(error_us / 3, error_us / 2 - 8 * MS);
+}
+
 static void
 start_machine(World *world, int machine)
 {
-	int64_t		most_us = world->config.clock_error_ms * MS / 3;
+	int64_t		most_us = world_offset_us(world);
 	Machine    *m = &world->machines[machine];
 
 	m->offset_us = world_between(world, -most_us, most_us);
@@ -317,7 +342,6 @@ world_create(uint64_t seed, const Config *config, Break broken, bool is_traced)
 		.timestamp_bits = config->layout.timestamp_bits,
 		.worker_bits = config->layout.worker_bits,
 		.sequence_bits = config->layout.sequence_bits,
-		.copies_needed = config->quorum,
 		.exact = !config->scale,
 	};
 
@@ -326,8 +350,14 @@ world_create(uint64_t seed, const Config *config, Break broken, bool is_traced)
 	world->broken = broken;
 	world->is_traced = is_traced;
 	world->random.state = seed;
-	world->checker = checker_create(&format);
+	world->contract.is_split = config->promotion == IDGEN_PROMOTION_SPLIT;
+	world->contract.modulus = config->modulus;
+	world->contract.fence_us = (config->layout.horizon_ms +
+								config->clock_error_ms) * MS;
+	world->contract.error_us = config->clock_error_ms * MS;
+	world->checker = checker_create(&format, contract_excuses, &world->contract);
 	world->servers = calloc(SERVERS_MAX, sizeof(Server));
+	world->archive = calloc(ARCHIVE_MAX, sizeof(HistoryFile));
 	world->externals = calloc(EXTERNALS_MAX, sizeof(External));
 	for (int i = 0; i < MACHINES_MAX; i++)
 		start_machine(world, i);
@@ -340,6 +370,7 @@ world_free(World *world)
 	for (int i = 0; i < world->server_count; i++)
 		server_free(&world->servers[i]);
 	free(world->servers);
+	free(world->archive);
 	free(world->externals);
 	free(world->events);
 	checker_free(world->checker);

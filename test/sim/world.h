@@ -10,7 +10,7 @@
 #ifndef IDGEN_SIM_WORLD_H
 #define IDGEN_SIM_WORLD_H
 
-#include "checker.h"
+#include "contract.h"
 #include "grant.h"
 #include "layout.h"
 #include "random.h"
@@ -19,10 +19,11 @@
 #define SECOND			(1000 * MS)
 #define NEVER			INT64_MAX
 
-#define DATABASES		2
+#define DATABASES		3		/* the last is born of a template, if at all */
 #define MACHINES_MAX	640
 #define SERVERS_MAX		24
 #define EXTERNALS_MAX	600
+#define ARCHIVE_MAX		64
 
 /* Unix time, in ms, at which the world begins. */
 #define WORLD_BEGINS_MS	INT64_C(1750000000000)
@@ -50,7 +51,20 @@ typedef enum Break
 	BREAK_KEEP_INCARNATIONS,
 	BREAK_WAIT_FOR_LOCK,
 	BREAK_WAIT_FOR_GRANT,
-	BREAK_NO_SPILL_ORDER
+	BREAK_NO_SPILL_ORDER,
+	BREAK_COUNT_ANCESTORS,
+	BREAK_HORIZON_ALONE,
+	BREAK_DATABASE_FIRST,
+	BREAK_PROMISE_OF_ACTIVE,
+	BREAK_PROMISE_OF_LAST,
+	BREAK_PROMISE_OF_RETAINED,
+	BREAK_PROMISE_OF_SNAPSHOT,
+	BREAK_FORGET_DROPPED,
+	BREAK_FORGET_AT_CRASH,
+	BREAK_STALE_POLICY,
+	BREAK_LEAVE_UNASKED,
+	BREAK_KILL_WAITS,
+	BREAK_IN_PLACE_ANYWHERE
 } Break;
 
 typedef struct Config
@@ -66,7 +80,12 @@ typedef struct Config
 	int			max_workers;	/* cursors of a server and namespace */
 	IdgenPromotion promotion;
 	bool		copies_fence;	/* idgen.on_copied_authority */
-	bool		has_archive;	/* timelines are known to all */
+	int64_t		modulus;		/* of "split"; else 1 */
+	bool		has_archive;	/* of timelines, common to most servers */
+	bool		has_birth_times;	/* files have */
+	bool		is_wild;		/* nobody stops old primaries of a part */
+	bool		is_quiet;		/* databases but the first are used rarely */
+	bool		is_altered;		/* promotion and durability change */
 	int			quorum;			/* standbys needed; 0 = durability local */
 	bool		by_priority;
 	int			standbys;
@@ -130,7 +149,9 @@ struct World
 	struct Server *servers;		/* SERVERS_MAX */
 	int			server_count;
 	int			primary;		/* where new connections go; -1 = nowhere */
-	uint32_t	last_timeline;	/* known to the archive */
+	Contract	contract;
+	struct HistoryFile *archive;	/* ARCHIVE_MAX */
+	int			archived_count;
 	int64_t		latest_reading_ms;	/* of any clock a grant was decided by */
 	struct External *externals; /* EXTERNALS_MAX */
 	int64_t		fence_count;
@@ -148,6 +169,8 @@ extern void world_note(World *world, const char *what, int64_t a, int64_t b,
 					   int64_t c, int64_t d);
 
 extern int64_t world_wall_us(const World *world, int machine);
+extern int64_t world_ahead_us(const World *world, int machine);
+extern int64_t world_offset_us(const World *world);
 extern int64_t world_elapsed_us(const World *world, int machine);
 extern int64_t world_tick(const World *world, int machine);
 extern int64_t world_ms_to_ticks(const World *world, int64_t ms);

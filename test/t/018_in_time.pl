@@ -145,7 +145,7 @@ kill 'STOP', $postmaster;
 $super->query(q{SET idgen.wait_timeout = '200ms'});
 $result = $super->query(q{SELECT idgen_next('latest')});
 is($result->{error}{C}, 'IG005', 'there is no worker: a known cause');
-like($result->{error}{D}, qr/^The authority worker is being started/, 'which is told');
+like($result->{error}{D}, qr/^The authority process is being started/, 'which is told');
 kill 'CONT', $postmaster;
 $super->query(q{SET idgen.wait_timeout = '20s'});
 $result = $super->query(q{SELECT idgen_next('latest')});

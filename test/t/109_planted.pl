@@ -200,7 +200,7 @@ is($node->safe_psql('byhand', qq{SET search_path = pg_catalog;
 	WHERE coalesce(v.relnamespace, f.pronamespace) = 'clean'::regnamespace
 	AND coalesce(o.oprnamespace, p.pronamespace) IN ('public'::regnamespace, '$superuser'::regnamespace)}),
 	'', 'no view and no function body means an operator or function of another');
-is($node->safe_psql('byhand', q{SET search_path = pg_catalog; SELECT count(*) FROM pg_class WHERE relnamespace = 'clean'::regnamespace AND relkind = 'v'}), 3, 'and all views are there');
+is($node->safe_psql('byhand', q{SET search_path = pg_catalog; SELECT count(*) FROM pg_class WHERE relnamespace = 'clean'::regnamespace AND relkind = 'v'}), 4, 'and all views are there');
 is($node->safe_psql('byhand', q{SET search_path = pg_catalog; SELECT count(*) FROM pg_proc WHERE pronamespace = 'clean'::regnamespace AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'sql')}), 1, 'and the function with a body');
 
 $node->stop;

@@ -147,6 +147,35 @@ ok(wait_until(sub { $session->value(q{SELECT idgen_next('eight')}); $session->va
 another_worker();
 is_said('that is no reason to say it again', $short => 1);
 
+# --- Shares: of sixteen workers one role may have seven for external generators, while others are free.
+
+$session->value(q{SELECT idgen_create_namespace('shares', 41, 4, 12, promotion => 'fence', grant_interval => '20 min', horizon => '1 h')});
+$session->value("SELECT idgen_allow('shares', '$_', 'acquire')") foreach ('role_1', 'role_2');
+my $share = 'role "%s" has all workers of idgen namespace "shares" that one role may have';
+sub activate_all { my ($role, $count) = @_; return grep { $_ eq '' } map { $sessions{$role}->sqlstate(q{SELECT idgen_activate('shares')}) } 1 .. $count; }
+is(scalar activate_all('role_1', 6), 6, 'a role has six');
+$session->value(q{SELECT idgen_next('shares')}) foreach 1 .. 3;
+is(said(sprintf $share, 'role_1'), 0, 'of which nothing is said');
+is(scalar activate_all('role_1', 2), 1, 'and a seventh, but no eighth');
+is_said('which is in the log, though half of the workers are free', sprintf($share, 'role_1') => 1, sprintf($share, 'role_2') => 0, 'workers of idgen namespace "shares" run short' => 0);
+like(log_since($node, 0), qr/DETAIL:  External generators of it have 7\./, 'with their number');
+is(scalar activate_all('role_1', 3), 0, 'it asks again');
+is(scalar activate_all('role_2', 8), 7, 'so does another one');
+is_said('which is said of that, and not again of the first', map { (sprintf($share, $_) => 1) } ('role_1', 'role_2'));
+another_worker();
+$sessions{role_1}->sqlstate(q{SELECT idgen_activate('shares')});
+is_said('nor by another worker', map { (sprintf($share, $_) => 1) } ('role_1', 'role_2'));
+
+# --- A worker that was stopped.
+
+my $paused = 'the idgen authority process did not run for \d+ ms';
+$session->value('SELECT idgen_next()');
+my $stopped = stop_worker($node, 'postgres');
+select(undef, undef, undef, 3.5);
+kill 'CONT', $stopped;
+ok(wait_until(sub { said($paused) > 0 }), 'that a worker was stopped is in the log');
+like(log_since($node, 0), qr/DETAIL:  No grant was made in that time\.\n.*HINT:  Look whether the process or its machine was stopped/, 'and what to do');
+
 # --- fsync.
 
 is(said('is not safe against a crash'), 0, 'with fsync on, nothing is said of it');

@@ -73,7 +73,7 @@ is(join(' ', grep { my $name = $_; !grep { $_->{query_ref} eq $name } @metrics }
 foreach my $name (sort keys %queries)
 {
 	my %used = map { $_ => 1 } $queries{$name} =~ /\b(?:FROM|JOIN)\s+(\w+)/g;
-	delete $used{$_} foreach qw(idgen_stat_namespace idgen_stat_cursor idgen_stat_authority last_error_at fenced_until field_ends);
+	delete $used{$_} foreach qw(idgen_stat_namespace idgen_stat_cursor idgen_stat_authority idgen_stat_role last_error_at fenced_until field_ends);
 	is(join(' ', sort keys %used), '', "$name reads views of idgen alone");
 }
 
@@ -91,6 +91,9 @@ $super->value(q{RESET idgen.wait_timeout});
 $super->value(q{SELECT idgen_next('Fenced "ones"')});
 $super->value(q{SELECT idgen_fence_namespace('Fenced "ones"')});
 $super->value(q{SELECT idgen_next()});
+# a generator outside
+$super->value(q{SELECT idgen_create_namespace('outside', horizon => '1 h', promotion => 'fence')});
+$super->value(q{SELECT idgen_activate('outside')});
 $super->value(q{CREATE ROLE exporter LOGIN IN ROLE pg_monitor});
 my $exporter = Idgen::Session->new($node, user => 'exporter');
 
@@ -163,6 +166,12 @@ cmp_ok($first->{'idgen_waits_total|postgres|tiny|tick'}, '>', 0, 'waits');
 cmp_ok($first->{'idgen_fenced_seconds|postgres|Fenced "ones"|fenced_seconds'}, '>', 10, 'a fence');
 is($first->{'idgen_namespace_info|postgres|Fenced "ones"|fenced|local|split|one'}, 1, 'is a state');
 is($first->{'idgen_workers|postgres|tiny|total'}, 2, 'workers');
+is($first->{'idgen_ticks_total|postgres|default|ticks'}, 1, 'a tick');
+cmp_ok($first->{'idgen_ticks_total|postgres|tiny|ticks'}, '>=', 50, 'and many');
+is($first->{'idgen_tick_ids|postgres|tiny|tick_ids'}, 2, 'of two IDs at most');
+is($first->{'idgen_role_workers|postgres|outside|' . $super->value('SELECT current_user') . '|held'}, 1, 'a worker of a role');
+is($first->{'idgen_role_workers|postgres|outside|' . $super->value('SELECT current_user') . '|max'}, 504, 'and how many it may have');
+is($first->{"idgen_${_}_total|postgres|outside|$_"}, 0, "$_ is counted") foreach ('grants_ahead', 'holder_waits', 'pauses');
 is($first->{'idgen_authority_worker|postgres|worker'}, 1, 'the worker');
 is(scalar(grep { /^idgen_last_error_timestamp_seconds\|postgres\|tiny\|IG003\|/ } keys %$first), 1, 'the last error');
 cmp_ok($first->{'idgen_field_ends_timestamp_seconds|postgres|default|ends'}, '==', (1735689600000 + 2**41) / 1000, 'the end of the field');

@@ -64,7 +64,7 @@ $standby->promote;
 	is(Idgen::Session::state_of($result), 'IG008', 'the very first request of an incarnation of the old primary is rejected') or diag(explain($result));
 	my $fresh = Generator::activate($asking, 'asked');
 	cmp_ok($fresh->{end_ms_exclusive}, '>', $fresh->{start_ms}, 'the very first activation has a grant');
-	isnt($fresh->{worker} % 2, $held{asked}{worker} % 2, 'of a worker of the other half');
+	isnt($fresh->{worker} % 2, $held{asked}{worker} % 2, 'of a worker of another part');
 	is(Idgen::Session::state_of(Generator::acquire($asking, $fresh)), '', 'and goes on');
 	$asking->close;
 	$holder->close;
@@ -74,7 +74,7 @@ $standby->promote;
 my @new = issue($standby, 'split');
 my @old = issue($node, 'split');
 my $class = sub { my ($server, $id) = @_; $server->safe_psql('postgres', "SELECT worker % 2 FROM idgen_decode($id, 'split')") };
-isnt($class->($standby, $new[0]), $class->($node, $old[0]), 'split: the promoted server uses the other half of the workers');
+isnt($class->($standby, $new[0]), $class->($node, $old[0]), 'split: the promoted server uses another part of the workers');
 for my $round (1 .. 5)
 {
 	issue($standby, 'split');

@@ -89,6 +89,36 @@ $holder->query('ROLLBACK');
 is(state($next->wait(60)), '', 'the answer is given');
 is(state($changes->query(durability('waits', 'quorum'))), '', 'and then the policy is changed');
 
+# --- an answer of a round that is repeated namespace by namespace, because one of them fails
+
+# As above, in six namespaces: each fails after the lock_timeout of the authority process, which lets go of
+# all policies. The other one is answered before that.
+my @stuck = map { "stuck$_" } 1 .. 6;
+foreach my $name (@stuck)
+{
+	$session->value("SELECT idgen_create_namespace('$name', worker_bits => 1, promotion => 'fence', horizon => '2 s', grant_interval => '1 s')");
+	is(state(known_cause($session, "SELECT idgen_next('$name')")), '', "$name: a cursor has one worker");
+	is(state(known_cause($session, "SELECT * FROM idgen_activate('$name')")), '', 'and an incarnation the other one');
+}
+$session->value(q{SELECT idgen_create_namespace('healthy', promotion => 'fence', horizon => '1 h', grant_interval => '10 min')});
+$holder->query(q{BEGIN; SELECT FROM idgen_incarnation WHERE namespace LIKE 'stuck%' FOR UPDATE});
+ok(wait_until(sub { $session->value(q{SELECT max(end_tick) < (extract(epoch FROM clock_timestamp()) - 1735689600) * 1000 FROM idgen_grant JOIN idgen_incarnation USING (incarnation) WHERE idgen_grant.namespace LIKE 'stuck%' AND kind = 'external'}) eq 't' }, 60),
+	'their grants are over');
+# On both sides of the one that is answered, whichever way the requests are gone through.
+my @waiting = map { Idgen::Session->new($node) } 0 .. 6;
+$_->query(q{SET idgen.wait_timeout = '10min'}) foreach @waiting;
+my $answered = splice @waiting, 3, 1;
+$waiting[$_]->send("SELECT * FROM idgen_activate('$stuck[$_]')") foreach 0 .. 5;
+$answered->send(q{SELECT * FROM idgen_activate('healthy')});
+ok(wait_until(sub { $session->value(q{SELECT count(*) FROM idgen_grant WHERE namespace = 'healthy'}) > 0 }, 60), 'a grant is committed in such a round');
+$worker = worker_in($node, 'postgres');
+ok(wait_until(sub { state($changes->query(durability('healthy', 'quorum'))) eq '' }, 60), 'the policy is changed after it');
+kill 'STOP', $worker;
+is(state($answered->wait(60)), '', 'the answer was given before that');
+kill 'CONT', $worker;
+$holder->query('ROLLBACK');
+is(state($_->wait(60)), '', 'and in the end all the others') foreach @waiting;
+
 # --- leaving "quorum" with nobody to confirm it
 
 $result = $changes->query(durability('waits', 'local'));

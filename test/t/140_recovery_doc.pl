@@ -108,7 +108,7 @@ sub state_of
 sub use_it
 {
 	my ($node, $dbname) = @_;
-	$node->safe_psql($dbname, "INSERT INTO orders (item) SELECT generate_series(1, 10); SELECT idgen_next('invoices')");
+	$node->safe_psql($dbname, "INSERT INTO orders (item) SELECT generate_series(1, 10); SELECT idgen_next('messages')");
 	return;
 }
 
@@ -118,7 +118,7 @@ my $node = idgen_node('main', streaming => 1, start => 0, conf => "idgen.max_clo
 $node->enable_archiving;
 $node->start;
 $node->safe_psql('postgres', 'CREATE DATABASE pristine');
-$node->safe_psql('pristine', "CREATE EXTENSION idgen; SELECT idgen_create_namespace('invoices', horizon => '5 s', promotion => 'fence');
+$node->safe_psql('pristine', "CREATE EXTENSION idgen; SELECT idgen_create_namespace('messages', horizon => '5 s', promotion => 'fence');
 	CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT idgen_next(), item text)");
 sub make_database
 {
@@ -146,13 +146,13 @@ sees($node, 'SELECT idgen_next()', '');
 $node->safe_psql('postgres', 'CREATE DATABASE policies');
 $node->safe_psql('policies', 'CREATE EXTENSION idgen');
 run_next($node, 'Choosing a policy', dbname => 'policies') for 1 .. 2;
-is($node->safe_psql('policies', "SELECT promotion FROM idgen_namespace WHERE name = 'invoices'"), 'refuse', 'a policy is changed');
+is($node->safe_psql('policies', "SELECT promotion FROM idgen_namespace WHERE name = 'messages'"), 'refuse', 'a policy is changed');
 make_database('trusted');
 # It needs standbys that confirm, and says so.
 run_next($node, 'Trust', dbname => 'trusted');
 $node->append_conf('postgresql.conf', "synchronous_standby_names = 'standby'\nsynchronous_commit = local");
 $node->reload;
-ok(wait_until(sub { $node->psql('trusted', "SELECT idgen_next('ledger')") == 0 }, 30), 'trust: a standby confirms');
+ok(wait_until(sub { $node->psql('trusted', "SELECT idgen_next('payments')") == 0 }, 30), 'trust: a standby confirms');
 run_next($node, 'Trust', dbname => 'trusted');
 $node->append_conf('postgresql.conf', "synchronous_standby_names = ''");
 $node->reload;
@@ -166,14 +166,14 @@ sees($standby, 'SELECT idgen_next()', 'IG005', 'This server is a standby; only a
 $standby->promote;
 $standby->poll_query_until('shop', 'SELECT NOT pg_is_in_recovery()') or die;
 sees($standby, 'SELECT idgen_next()', '');
-sees($standby, "SELECT idgen_next('invoices')", 'IG001', 'namespace "invoices" cannot issue IDs yet');
+sees($standby, "SELECT idgen_next('messages')", 'IG001', 'namespace "messages" cannot issue IDs yet');
 ok($all_text =~ /It can succeed in \d+\.\d+ seconds\./, 'for how long, is quoted');
-like(run_next($standby, 'Failover by promotion'), qr/^invoices\|fence\|local\|fenced\|\d/m, 'the view says so');
-ok(wait_until(sub { $standby->psql('shop', "SELECT idgen_next('invoices')") == 0 }), 'until it is over');
-$standby->safe_psql('shop', "SELECT idgen_alter_namespace('invoices', promotion => 'refuse')");
+like(run_next($standby, 'Failover by promotion'), qr/^messages\|fence\|local\|fenced\|\d/m, 'the view says so');
+ok(wait_until(sub { $standby->psql('shop', "SELECT idgen_next('messages')") == 0 }), 'until it is over');
+$standby->safe_psql('shop', "SELECT idgen_alter_namespace('messages', promotion => 'refuse')");
 sees($standby, "SELECT idgen_next('asks')", 'IG007', 'this looks like a promotion or a point-in-time recovery');
-# The page calls it invoices.
-$page->{Refuse}{blocks}[0]{text} =~ s/'invoices'/'asks'/ or fail('the name in "Refuse"');
+# The page calls it messages.
+$page->{Refuse}{blocks}[0]{text} =~ s/'messages'/'asks'/ or fail('the name in "Refuse"');
 run_next($standby, 'Refuse');
 sees($standby, "SELECT idgen_next('asks')", 'IG001');
 
@@ -258,7 +258,7 @@ run_next($copy, 'Moved host');
 ok(wait_until(sub { $copy->psql('shop', 'SET idgen.wait_timeout = 0; SELECT idgen_next()'); state_of($copy, 'default') eq 'fenced' }), 'it is fenced without being asked');
 run_next($copy, 'Moved host', PGOPTIONS => '-c idgen.wait_timeout=60s');
 is($copy->safe_psql('shop', 'SHOW idgen.on_copied_authority'), 'refuse', 'and the setting is back');
-sees($copy, "SELECT idgen_next('$_')", '') foreach qw(default invoices);
+sees($copy, "SELECT idgen_next('$_')", '') foreach qw(default messages);
 $copy->stop('immediate');
 
 # --- The rest on the main cluster as it was before it was failed over.
@@ -267,6 +267,8 @@ $node = $kept;
 $node->append_conf('postgresql.conf', "idgen.on_copied_authority = 'fence'");
 $node->start;
 $node->safe_psql('postgres', 'DROP DATABASE shop');
+# The template is part of the copied directory, and so is each database made from it, until it is used here.
+$node->safe_psql('pristine', "SET idgen.wait_timeout = '60s'; SELECT idgen_next(), idgen_next('messages')");
 make_database('shop');
 $node->safe_psql('postgres', "ALTER SYSTEM SET idgen.on_copied_authority = 'refuse'");
 $node->reload;
@@ -274,9 +276,9 @@ $node->poll_query_until('postgres', "SELECT setting = 'refuse' FROM pg_settings 
 
 $heading = 'Restored dump';
 run_next($node, $heading, dbname => 'postgres');
-sees($node, "SELECT idgen_next('$_')", 'IG007', 'Its identity is missing, as after a restore of its marks.', dbname => 'shop_copy') foreach qw(default invoices);
+sees($node, "SELECT idgen_next('$_')", 'IG007', 'Its identity is missing, as after a restore of its marks.', dbname => 'shop_copy') foreach qw(default messages);
 run_next($node, $heading, dbname => 'shop_copy');
-is(state_of($node, $_, 'shop_copy'), 'fenced', "$_ is adopted") foreach qw(default invoices);
+is(state_of($node, $_, 'shop_copy'), 'fenced', "$_ is adopted") foreach qw(default messages);
 run_next($node, $heading);
 run_next($node, $heading, dbname => 'shop_copy');
 is($node->safe_psql($_->[0], "SELECT first_worker, last_worker FROM idgen_namespace WHERE name = 'default'"), $_->[1], 'both go on')
@@ -285,16 +287,17 @@ run_next($node, $heading);
 $node->safe_psql('postgres', 'CREATE DATABASE asked');
 $node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', 'asked', '-f', "$directory/shop.sql" ], 'the dump again');
 ok(wait_until(sub { $node->psql('asked', "SET idgen.wait_timeout = 0; SELECT idgen_next('$_')"); state_of($node, $_, 'asked') eq 'fenced' }), "$_ is fenced without being asked")
-  foreach qw(default invoices);
-ok(wait_until(sub { $node->psql('asked', "SELECT idgen_next('invoices')") == 0 }), 'and then issues');
+  foreach qw(default messages);
+ok(wait_until(sub { $node->psql('asked', "SELECT idgen_next('messages')") == 0 }), 'and then issues');
 is($node->safe_psql('shop', "ALTER SYSTEM SET idgen.on_copied_authority = 'refuse'; SELECT pg_reload_conf()"), 't', 'not any more');
 # What had never issued.
-$node->command_ok([ 'pg_dump', '-d', 'pristine', '-f', "$directory/pristine.sql" ], 'a dump of what was never used');
-$node->safe_psql('postgres', 'CREATE DATABASE pristine_copy');
-$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', 'pristine_copy', '-f', "$directory/pristine.sql" ], 'is restored');
-sees($node, 'SELECT idgen_next()', '', undef, dbname => 'pristine_copy');
+$node->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(unused unused_copy);
+$node->safe_psql('unused', "CREATE EXTENSION idgen; SELECT idgen_create_namespace('messages')");
+$node->command_ok([ 'pg_dump', '-d', 'unused', '-f', "$directory/unused.sql" ], 'a dump of what was never used');
+$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', 'unused_copy', '-f', "$directory/unused.sql" ], 'is restored');
+sees($node, 'SELECT idgen_next()', '', undef, dbname => 'unused_copy');
 ok(wait_until(sub { $node->safe_psql('shop', 'SHOW idgen.on_copied_authority') eq 'refuse' }), 'the setting is back');
-sees($node, "SELECT idgen_next('invoices')", 'IG007', undef, dbname => 'pristine_copy');
+sees($node, "SELECT idgen_next('messages')", 'IG007', undef, dbname => 'unused_copy');
 
 $heading = 'Template copy';
 $node->safe_psql('postgres', 'DROP DATABASE shop_copy');
@@ -308,7 +311,7 @@ is($node->psql('shop_copy', "INSERT INTO orders (item) VALUES ('at once')"), 0, 
 $heading = 'Damaged or altered tables';
 make_database('damaged');
 $node->safe_psql('damaged', "ALTER TABLE idgen_worker DISABLE TRIGGER idgen_guard_row; ALTER TABLE idgen_worker DISABLE TRIGGER idgen_guard_truncate");
-sees($node, "SELECT idgen_activate('invoices')", 'IG005', 'Table "idgen_', dbname => 'damaged');
+sees($node, "SELECT idgen_activate('messages')", 'IG005', 'Table "idgen_', dbname => 'damaged');
 $node->safe_psql('damaged', 'DELETE FROM idgen_worker');
 run_next($node, $heading, dbname => 'damaged');
 sees($node, "SELECT idgen_activate()", 'IG005', 'high-water marks were changed from outside: they do not add up to what was granted.', dbname => 'damaged');
@@ -344,7 +347,7 @@ run_next($node, $heading);
 $node->stop;
 run_next($node, $heading, PRIVATE => PostgreSQL::Test::Utils::tempdir_short());
 $node->_update_pid(1);
-is(state_of($node, $_, 'hooked'), 'fenced', "the hook has fenced $_") foreach qw(default invoices);
+is(state_of($node, $_, 'hooked'), 'fenced', "the hook has fenced $_") foreach qw(default messages);
 
 # --- pg_resetwal: nothing is seen.
 
@@ -353,7 +356,7 @@ ok(crash($node), 'a crash');
 run_next($node, $heading);
 $node->start;
 run_next($node, $heading);
-is(state_of($node, $_), 'fenced', "$_ is fenced") foreach qw(default invoices);
+is(state_of($node, $_), 'fenced', "$_ is fenced") foreach qw(default messages);
 
 # Nothing on the page is left.
 foreach my $section (sort keys %$page)

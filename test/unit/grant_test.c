@@ -588,6 +588,19 @@ test_external_workers_max(void)
 	}
 }
 
+/* A role may hold half of those, and one where there is one. */
+static void
+test_external_role_max(void)
+{
+	CHECK_EQ(idgen_external_role_max(0), 1);
+	CHECK_EQ(idgen_external_role_max(1), 1);
+	CHECK_EQ(idgen_external_role_max(2), 1);
+	CHECK_EQ(idgen_external_role_max(3), 1);
+	CHECK_EQ(idgen_external_role_max(4), 2);
+	CHECK_EQ(idgen_external_role_max(1008), 504);
+	CHECK_EQ(idgen_external_role_max((INT64_C(1) << 31) - 16), (INT64_C(1) << 30) - 8);
+}
+
 /*
  * Whatever the setting, one worker of a range that has any stays with the
  * server, and no more than the setting or a quarter beyond that.
@@ -1208,6 +1221,7 @@ static const UnitTest tests[] = {
 	{"a request against the chain, every combination", test_chain_judge},
 	{"workers for external incarnations, case by case",
 	test_external_workers_max},
+	{"how many of these one role may have", test_external_role_max},
 	{"external incarnations leave the server its share",
 	test_external_leaves_one},
 	{"the size of a worker range and of its parts", test_range_size},

@@ -1,7 +1,7 @@
 # A process that stands still while it holds a lock of idgen's, for as long as a test wants.
 #
 #   my $hold = Idgen::Hold->new($node);          # builds and loads test/hold
-#   my $pid = $hold->stop('directory');          # or 'statistics', or 'cursor' if there is one only
+#   my $pid = $hold->stop('directory');          # or 'statistics', 'ended', or 'cursor' if there is one only
 #   $hold->go_on;
 package Idgen::Hold;
 use strict;
