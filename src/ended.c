@@ -626,7 +626,7 @@ static void
 settle(IdgenEnded *entry, const IdgenEndedMarks *marks)
 {
 	bool		known = entry->whole && pg_atomic_read_u32(&state()->missed) == 0 &&
-		(!entry->external || marks != NULL);
+		(marks != NULL ? marks->told : !entry->external);
 
 	if (known)
 	{
@@ -739,6 +739,19 @@ within(const IdgenEnded *entry, int64 limit_ms, bool all)
 }
 
 /*
+ * Was this noted of another database, under the name that ours has now?  No two have
+ * one name at a time, so that one is gone, or was renamed.  Also if its drop did not
+ * take this entry along: a grant may be promised while the worker is asked to leave,
+ * and a crash may come between the commit and what is noted of it.
+ */
+static bool
+had_our_name(const IdgenEnded *entry, Oid database, const char *database_name)
+{
+	return !entry->gone && entry->database != database &&
+		strcmp(entry->database_name, database_name) == 0;
+}
+
+/*
  * The Unix ms until which a namespace of this name was issued from before it was
  * dropped; 0 if never.  What went with its database counts for a database of the
  * same name, and what its cursors issued for every database: unless it is of later
@@ -758,15 +771,17 @@ idgen_ended_dropped_until(Oid database, const char *database_name,
 
 		if (strcmp(entry->namespace_name, namespace_name) != 0)
 			continue;
-		if (!entry->gone)
+		if (had_our_name(entry, database, database_name))
 		{
-			if (entry->database == database)
-				until_ms = Max(until_ms, entry->dropped_ms);
-			continue;
+			if (latest_ms(entry) <= limit_ms)
+				until_ms = Max(until_ms, latest_ms(entry));
 		}
-		until_ms = Max(until_ms,
-					   within(entry, limit_ms,
-							  strcmp(entry->database_name, database_name) == 0));
+		else if (entry->gone)
+			until_ms = Max(until_ms,
+						   within(entry, limit_ms,
+								  strcmp(entry->database_name, database_name) == 0));
+		else if (entry->database == database)
+			until_ms = Max(until_ms, entry->dropped_ms);
 	}
 	unlock_entries();
 	return until_ms;

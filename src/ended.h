@@ -57,6 +57,7 @@ typedef struct IdgenEndedMarks
 	char		namespace_name[NAMEDATALEN];
 	int64		granted_ms;		/* the end of everything granted or fenced */
 	int64		told_ms;		/* that of grants to external generators, and the floor */
+	bool		told;			/* the row that says so could be read */
 } IdgenEndedMarks;
 
 extern void idgen_ended_init(int tranche);

@@ -13,6 +13,7 @@
 #include "fence.h"
 
 #include "access/xlogrecovery.h"
+#include "commands/dbcommands.h"
 #include "miscadmin.h"
 
 #include "clock.h"
@@ -196,6 +197,28 @@ pass_ancestors(const IdgenNamespace *ns, int64 begun_ms)
 	raise_floor(ns, &facts);
 }
 
+/*
+ * A database may have been made from a template, last used on an earlier timeline, in
+ * place of one that was dropped.  Its marks are the template's, so without a fence the
+ * floor has to be past what was issued under its name.
+ */
+static void
+pass_dropped(const IdgenNamespace *ns)
+{
+	const IdgenLayout *layout = &ns->row.layout;
+	char	   *database_name = get_database_name(MyDatabaseId);
+	int64		limit_ms = believed_clock().latest_ms + idgen_max_clock_error_ms +
+		2 * IDGEN_HORIZON_MS_MAX;
+	int64		until_ms = idgen_ended_dropped_until(MyDatabaseId,
+													 database_name ? database_name : "",
+													 ns->name, limit_ms);
+
+	if (until_ms > 0)
+		idgen_namespace_rows_raise_floor(ns->name,
+										 Min(idgen_layout_tick_at(layout, until_ms - 1) + 1,
+											 idgen_layout_tick_count(layout)));
+}
+
 /* What is known of the way from the recorded timeline to the present one. */
 static IdgenPromotionFacts
 promotion_facts(const IdgenNamespace *ns, const IdgenIdentity *here)
@@ -241,6 +264,7 @@ change_timeline(const IdgenNamespace *ns, const IdgenPromotionFacts *facts,
 		case IDGEN_PROMOTION_AT_ONCE:
 			if (begun_ms != IDGEN_BEGUN_NEVER)
 				pass_ancestors(ns, begun_ms);
+			pass_dropped(ns);
 			idgen_grant_rows_end_all(ns->name);
 			idgen_fence_take_over(ns);
 			return IDGEN_CUSTODY_CHANGED;

@@ -283,18 +283,22 @@ granted_nothing(const char *name, bool *has_identity)
  * ours, for the reasons that idgen_alter_namespace has.
  */
 static void
-merge_policy(const IdgenNamespaceRow *ours, const IdgenNamespaceRow *row)
+merge_policy(const IdgenNamespaceRow *row)
 {
-	IdgenNamespaceRow merged = *ours;
+	IdgenNamespaceRow merged;
 	IdgenPolicyGiven given = {.durability = true, .promotion = true};
 	bool		has_identity;
 
-	if (ours->split_parts == 1)
-		merged.split_parts = row->split_parts;
-	if ((ours->split_parts == 1 && strcmp(ours->durability, "local") != 0) ||
-		!idgen_split_has_workers((int64) ours->last_worker - ours->first_worker + 1,
-								 merged.split_parts))
+	/* what another session has changed meanwhile counts */
+	(void) idgen_namespace_rows_lock_policy(row->name);
+	if (!idgen_tables_read_namespace(row->name, &merged, 0))
 		return;
+	if ((merged.split_parts == 1 && strcmp(merged.durability, "local") != 0) ||
+		!idgen_split_has_workers((int64) merged.last_worker - merged.first_worker + 1,
+								 merged.split_parts == 1 ? row->split_parts : merged.split_parts))
+		return;
+	if (merged.split_parts == 1)
+		merged.split_parts = row->split_parts;
 	strlcpy(merged.durability, row->durability, NAMEDATALEN);
 	strlcpy(merged.promotion, row->promotion, NAMEDATALEN);
 	idgen_statement_begin(row->name);
@@ -362,7 +366,7 @@ idgen_namespace_rows_merge(const IdgenNamespaceRow *row)
 				 errhint("IDs of both formats would be mixed. Restore into a database in which the namespace does not exist.")));
 	if (strcmp(row->durability, ours.durability) != 0 ||
 		strcmp(row->promotion, ours.promotion) != 0 || row->split_parts != ours.split_parts)
-		merge_policy(&ours, row);
+		merge_policy(row);
 	if (!idgen_same_uuid(&ours.lineage, &row->lineage))
 		merge_lineage(row);
 	if (row->retired && !ours.retired)

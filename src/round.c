@@ -1333,13 +1333,24 @@ alert(IdgenJob *job)
 	idgen_alert_check(job->ns, job->marks, job->now, &range, job_stats(job));
 }
 
+/*
+ * May IDs of this namespace be of later than the clock?  Also without running ahead:
+ * the rest of the tick is.  After a crash nobody knows what was issued of it, and a
+ * tick of a millisecond is over by then.
+ */
+static bool
+issues_ahead(const IdgenNamespace *ns)
+{
+	return ns->run_ahead > 0 || ns->row.layout.tick_ms > 1;
+}
+
 /* Will a grant be issued from outside, or ahead of the clock, past what is promised? */
 static bool
 needs_promise(const IdgenGrantRow *row, const IdgenNamespace *ns, int64 end_ms)
 {
 	const IdgenMarks *marks = row->marks;
 
-	return (row->external || ns->run_ahead > 0) &&
+	return (row->external || issues_ahead(ns)) &&
 		(end_ms > marks->promised_ms ||
 		 (row->external && !marks->promised_external));
 }

@@ -1155,6 +1155,7 @@ idgen_tables_dropped(int *count, int64 *external_ms)
 		end_ms = Max(end_ms, tick_ms(&dropped.layouts[at],
 									 DatumGetInt64(look_column(&look, IDGEN_FLOOR_FLOOR))));
 		dropped.marks[at].told_ms = Max(dropped.marks[at].told_ms, end_ms);
+		dropped.marks[at].told = true;
 		dropped.marks[at].granted_ms = Max(dropped.marks[at].granted_ms, end_ms);
 	}
 	look_end(&look);

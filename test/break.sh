@@ -236,6 +236,11 @@ if rule promise-restored 113_promises 'promises more raises it'; then
 	take src/namespace_rows.c 'higher = floor > ours.floor || external_end > ours.external_end' 'higher = floor > ours.floor'
 fi
 
+if rule restored-policy-locked 110_restored_rows 'is the one that was chosen meanwhile'; then
+	take src/namespace_rows.c '	(void) idgen_namespace_rows_lock_policy(row->name);
+' ''
+fi
+
 # --- S3: what is remembered of what was dropped
 
 if rule drops-read 115_drops 'begins after what was issued'; then
@@ -246,10 +251,19 @@ if rule drops-before-commit 115_drops 'cannot be written down is refused'; then
 	take src/hooks.c 'write_down_pending(void)' 'pg_attribute_unused() write_down_pending(void)'
 fi
 if rule drops-outside 115_drops 'after what was granted outside'; then
-	take src/round.c 'return (row->external || ns->run_ahead > 0) &&' 'return !row->external && ns->run_ahead > 0 &&'
+	take src/round.c 'return (row->external || issues_ahead(ns)) &&' 'return !row->external && issues_ahead(ns) &&'
 fi
 if rule drops-ahead 115_drops 'begins after what ran ahead'; then
-	take src/round.c 'return (row->external || ns->run_ahead > 0) &&' 'return row->external &&'
+	take src/round.c 'return ns->run_ahead > 0 ||' 'return'
+fi
+if rule drops-tick 115_drops 'waits for another tick'; then
+	take src/round.c 'ns->run_ahead > 0 || ns->row.layout.tick_ms > 1' 'ns->run_ahead > 0'
+fi
+if rule drops-untold 115_drops 'what the damaged tables did not tell'; then
+	take src/ended.c '(marks != NULL ? marks->told : !entry->external)' '(!entry->external || marks != NULL)'
+fi
+if rule drops-renamed 115_drops 'the next one of its old name'; then
+	take src/ended.c 'if (had_our_name(entry, database, database_name))' 'if (false && had_our_name(entry, database, database_name))'
 fi
 if rule drops-saved 115_drops 'so is a grant outside'; then
 	take src/round.c '	if (unsaved)

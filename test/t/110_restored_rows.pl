@@ -122,6 +122,18 @@ is($owner->sqlstate('DELETE FROM idgen_worker'), '55000', 'and deletes nothing')
 is($owner->sqlstate('RESET session_replication_role'), '', 'no replica any more');
 is($owner->sqlstate("SELECT idgen_next('$_')"), 'IG007', "$_: a copy") foreach ('replica', 'new in replica');
 
+# --- A policy that is restored meets one that another session changes meanwhile: that one counts, since
+# quorum is given up only when standbys have confirmed.
+
+is($owner->sqlstate(q{SELECT idgen_create_namespace('raced', promotion => 'fence')}), '', 'a namespace that was never used');
+is($owner->sqlstate(q{BEGIN; SELECT idgen_alter_namespace('raced', durability => 'quorum')}), '', 'gets quorum');
+my $restorer = Idgen::Session->new($node);
+$restorer->send(q{INSERT INTO idgen_namespace SELECT (jsonb_populate_record(n, '{"promotion": "refuse"}')).* FROM idgen_namespace n WHERE name = 'raced'});
+ok($node->poll_query_until('postgres', 'SELECT wait_event_type = \'Lock\' FROM pg_stat_activity WHERE pid = ' . $restorer->pid), 'who restores another policy waits for it');
+is($owner->sqlstate('COMMIT'), '', 'it commits');
+is(Idgen::Session::state_of($restorer->wait(60)), '', 'the row is restored');
+is($owner->value(q{SELECT durability || ' ' || promotion FROM idgen_namespace WHERE name = 'raced'}), 'quorum fence', 'and the policy is the one that was chosen meanwhile');
+
 $ledger->is_unique('restored rows');
 $node->stop;
 done_testing();

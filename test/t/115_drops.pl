@@ -124,6 +124,63 @@ foreach my $what ('nothing', sort keys %passes)
 	$session->close;
 }
 
+# A name that another database had is as good as one that was dropped: no two have it at a time. So
+# nothing rests on the drop taking along what was promised while it went on.
+{
+	create_database($node, 'name', $outside);
+	my $session = session('name');
+	my $held = Generator::activate($session, 'n');
+	my ($last) = (Generator::ids_of($held, 1, 2))[-1];
+	$session->close;
+	is($node->psql('postgres', 'ALTER DATABASE name RENAME TO was_name'), 0, 'a database is renamed');
+	create_database($node, 'name', $outside);
+	$session = session('name');
+	begins_after($session, 'name', $last, 'the next one of its old name begins after what was granted outside');
+	$session->close;
+}
+
+# Tables that somebody has damaged do not stop a drop. What they cannot say, the file still bounds.
+{
+	create_database($node, 'damaged', $outside);
+	my $session = session('damaged');
+	my $held = Generator::activate($session, 'n');
+	my ($last) = (Generator::ids_of($held, 1, 2))[-1];
+	is($session->sqlstate('ALTER TABLE idgen_floor RENAME TO hidden'), '', 'the table of what was promised is renamed');
+	is($session->sqlstate('DROP EXTENSION idgen CASCADE'), '', 'the extension is dropped all the same');
+	$session->query("CREATE EXTENSION idgen; $outside");
+	begins_after($session, 'damaged', $last, 'made anew, it begins after what the damaged tables did not tell');
+	$session->close;
+}
+
+# One that is made from a template has marks, but they are the template's.
+{
+	create_database($node, 'mould', $ahead);
+	$node->safe_psql('mould', q{SELECT idgen_next('n')});
+	$node->safe_psql('postgres', 'CREATE DATABASE mould_cast TEMPLATE mould');
+	my $session = session('mould_cast');
+	my $greatest = use_ahead($session, 'made from a template');
+	$session->close;
+	is($node->psql('postgres', 'DROP DATABASE mould_cast'), 0, 'a database made from a template is dropped');
+	$node->safe_psql('postgres', 'CREATE DATABASE mould_cast TEMPLATE mould');
+	$session = session('mould_cast');
+	begins_after($session, 'made from it again', $greatest, 'made from the template again, it begins after what ran ahead there');
+	$session->close;
+}
+
+# Without running ahead, the rest of a long tick lies ahead of the clock.
+{
+	# Of a name of its own: what was issued under the others, and just now, would be waited for as well.
+	my $slow = q{SELECT idgen_create_namespace('s', timestamp_bits => 20, worker_bits => 0, sequence_bits => 10, tick_ms => 3600000, horizon => '1 h', grant_interval => '1 h', promotion => 'fence')};
+	create_database($node, 'slow', $slow);
+	$ledger->add('slow', session('slow')->query(q{SELECT * FROM idgen_next_batch(20, 's')}));
+	crash_memory();
+	is($node->psql('postgres', 'DROP DATABASE slow'), 0, 'a database with long ticks is dropped after a crash');
+	create_database($node, 'slow', $slow);
+	my $session = session('slow', 'idgen.wait_timeout=100ms');
+	is(Idgen::Session::state_of(known_cause($session, q{SELECT idgen_next('s')})), 'IG001', 'one of that name waits for another tick');
+	$session->close;
+}
+
 # Whatever the horizon.
 {
 	my $hour = q{SELECT idgen_create_namespace('n', horizon => '1 h', grant_interval => '55 min')};
