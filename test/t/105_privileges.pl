@@ -347,6 +347,8 @@ sub attack
 
 $_->query("SET idgen.wait_timeout = '50ms'") foreach values %as;
 $super->query("SELECT idgen_create_namespace('bait')");
+# A column's type cannot be changed under a view.
+$super->query('ALTER EXTENSION idgen DROP VIEW idgen_stat_role; DROP VIEW idgen_stat_role');
 # All tables, one thing at a time; then one table, and all that can be attached to it.
 my @rounds = ((map { [ $_, \@tables, 'idgen_worker', $_ ] } sort(keys(%attached), $cast)),
 	map { [ "$_ alone", [$_], $_, sort keys %attached ] } @tables);
