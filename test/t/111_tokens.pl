@@ -15,7 +15,11 @@ my $call = "idgen_deactivate(1, '$token')";
 my $acquire = "idgen_acquire_grant('default', 1, gen_random_uuid(), '$token', 1)";
 $node->safe_psql('postgres', "CREATE FUNCTION dynamic(statement text) RETURNS void LANGUAGE plpgsql AS 'BEGIN EXECUTE statement; END'");
 
+# Its context tells its name and nothing of what it calls.
+$node->safe_psql('postgres', "CREATE FUNCTION give_back(incarnation bigint, token text) RETURNS void LANGUAGE sql AS 'SELECT idgen_deactivate(\$1, \$2)'");
+
 my %fails = (
+	'in a function that another one calls' => [ "SELECT give_back(1, '$token')", 'IG008' ],
 	'in the function' => [ "SELECT $call", 'IG008' ],
 	'while it is parsed' => [ "SELECT $call, no_such_column", '42703' ],
 	'for its grammar' => [ "SELECT $call)", '42601' ],
