@@ -12,7 +12,7 @@
 #   IDGEN_BREAK=name     on a build without that safety rule
 #   IDGEN_TREE=directory on a private tree that is built already
 #   FUZZ_SECONDS=n       how long each fuzz target runs (default 60)
-#   IDGEN_JOBS=n         TAP files at a time (default 2; drills 1)
+#   IDGEN_JOBS=n         TAP files at a time (default 3, which wait most of the time; drills 1)
 set -euo pipefail
 # shellcheck source=test/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -385,7 +385,7 @@ run_tap()
 	return "$status"
 }
 
-stage_tap() { run_tap test/t "${IDGEN_JOBS:-2}"; }
+stage_tap() { run_tap test/t "${IDGEN_JOBS:-3}"; }
 stage_drills() { run_tap test/drills "${IDGEN_JOBS:-1}"; }
 
 # ---------------------------------------------------------------------------------------------
