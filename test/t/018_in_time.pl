@@ -58,7 +58,7 @@ my @no_room = map { known_cause($super, q{SELECT idgen_next('no room')}) } 1 .. 
 is(join(', ', map { told($_) } grep { $_->{error} && ($_->{error}{C} ne 'IG005' || $_->{error}{D} !~ /over before they could be used: they end at most 1 ms, its horizon,/) } @no_room), '',
 	'a horizon shorter than a commit is named');
 $super->query(q{SELECT idgen_create_namespace('hardly room', 41, 10, 0, grant_interval => '1 ms', horizon => '2 ms')});
-my @hardly = map { known_cause($super, q{SELECT idgen_next_batch(100000, 'hardly room')}) } 1 .. 3;
+my @hardly = map { known_cause($super, q{SELECT idgen_next_batch(20000, 'hardly room')}) } 1 .. 3;
 is(join(', ', map { told($_) } grep { not_known($_) } @hardly), '', 'or of which little is left after it');
 $super->query(q{RESET idgen.wait_timeout});
 
@@ -191,7 +191,7 @@ foreach (1 .. 5)
 {
 	known_cause($super, q{SELECT idgen_next('scarce')});
 	stop_worker($node, 'postgres');
-	$result = $super->query(q{SELECT idgen_next_batch(100000, 'scarce')});
+	$result = $super->query(q{SELECT idgen_next_batch(20000, 'scarce')});
 	kill 'CONT', worker_in($node, 'postgres');
 	last if Idgen::Session::state_of($result) eq 'IG003';
 }
