@@ -537,7 +537,7 @@ if rule promotion-fence response_loss:failover 'overlap'; then
 			idgen_fence_take_over(ns);
 			return IDGEN_CUSTODY_CHANGED;'
 fi
-if rule split-half 130_promotion 'the other half'; then
+if rule split-half 130_promotion 'another part'; then
 	take src/fence.c 'row.split_remainder = idgen_split_class(here.timeline, ns->row.split_parts);' 'row.split_remainder = ns->authority.split_remainder;'
 fi
 if rule history-complete 133_timelines 'history: a fence'; then
