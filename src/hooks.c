@@ -21,6 +21,7 @@
 #include "commands/extension.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 
 #include "clock.h"
@@ -48,8 +49,7 @@ typedef struct IdgenPending
 	char		namespace_name[NAMEDATALEN];	/* empty = all */
 	Oid			database;
 	int			nest_level;
-	IdgenEndedMarks *marks;		/* of an extension's tables */
-	int			mark_count;
+	IdgenDroppedTables tables;	/* of an extension */
 	bool		begun;			/* its end has been written down */
 } IdgenPending;
 
@@ -101,7 +101,21 @@ write_down(IdgenPending *entry)
 	idgen_pool_bound(entry->database);
 	idgen_ended_begin_drop(entry->database,
 						   entry->cause == IDGEN_CAUSE_DATABASE_DROPPED,
-						   entry->marks, entry->mark_count);
+						   entry->tables.marks, entry->tables.mark_count);
+}
+
+/*
+ * A standby that has not received the drop of a namespace with durability "quorum"
+ * would go on with it when it is promoted, under "trust" at once, while the namespace
+ * made anew here may confirm nothing to it.  So this commit waits until the standbys
+ * have the drop, before anybody sees it, whatever synchronous_commit says.
+ */
+static void
+wait_for_standbys(const IdgenPending *entry)
+{
+	if (entry->tables.is_quorum && synchronous_commit < SYNCHRONOUS_COMMIT_REMOTE_FLUSH)
+		(void) set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION,
+								 GUC_ACTION_LOCAL, true, 0, false);
 }
 
 /* Has this transaction begun to drop the extension? */
@@ -123,24 +137,19 @@ drop_begun(void)
 static void
 extension_dropped(bool by_table)
 {
-	IdgenPending *entry;
-	IdgenEndedMarks *marks = NULL;
-	int			mark_count = 0;
+	IdgenDroppedTables tables = {0};
 
 	if (drop_begun())
 		return;
 	if (by_table)
 	{
 		MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
-		int64		external_ms;
 
-		marks = idgen_tables_dropped(&mark_count, &external_ms);
+		idgen_tables_dropped(&tables);
 		MemoryContextSwitchTo(old);
-		refuse_while_granted(external_ms);
+		refuse_while_granted(tables.external_ms);
 	}
-	entry = remember(IDGEN_CAUSE_EXTENSION_DROPPED, MyDatabaseId, "");
-	entry->marks = marks;
-	entry->mark_count = mark_count;
+	remember(IDGEN_CAUSE_EXTENSION_DROPPED, MyDatabaseId, "")->tables = tables;
 }
 
 /*
@@ -237,7 +246,7 @@ kill_pending(void)
 			continue;
 		idgen_ended_committed(entry->database,
 							  entry->cause == IDGEN_CAUSE_DATABASE_DROPPED,
-							  entry->marks, entry->mark_count);
+							  entry->tables.marks, entry->tables.mark_count);
 		idgen_stats_forget(entry->database);
 	}
 }
@@ -252,8 +261,10 @@ write_down_pending(void)
 	{
 		IdgenPending *entry = lfirst(cell);
 
-		if (entry->cause == IDGEN_CAUSE_EXTENSION_DROPPED)
-			write_down(entry);
+		if (entry->cause != IDGEN_CAUSE_EXTENSION_DROPPED)
+			continue;
+		write_down(entry);
+		wait_for_standbys(entry);
 	}
 }
 

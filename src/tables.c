@@ -1021,6 +1021,7 @@ typedef struct IdgenDropped
 	IdgenEndedMarks *marks;
 	IdgenLayout *layouts;
 	int			last;			/* found last: rows of one namespace lie together */
+	bool		is_quorum;		/* of one of them at least */
 } IdgenDropped;
 
 static void
@@ -1034,6 +1035,7 @@ list_namespaces(IdgenDropped *dropped, Oid schema)
 	{
 		IdgenEndedMarks *marks;
 		IdgenLayout *layout;
+		char		durability[NAMEDATALEN];
 
 		if (dropped->count == room)
 		{
@@ -1049,6 +1051,9 @@ list_namespaces(IdgenDropped *dropped, Oid schema)
 		layout->epoch_ms = DatumGetInt64(look_column(&look, IDGEN_NAMESPACE_EPOCH_MS));
 		layout->tick_ms = DatumGetInt64(look_column(&look, IDGEN_NAMESPACE_TICK_MS));
 		layout->horizon_ms = DatumGetInt64(look_column(&look, IDGEN_NAMESPACE_HORIZON_MS));
+		look_text(&look, IDGEN_NAMESPACE_DURABILITY, durability);
+		if (strcmp(durability, "quorum") == 0)
+			dropped->is_quorum = true;
 		if (layout->tick_ms > 0 && marks->namespace_name[0] != '\0')
 			dropped->count++;
 	}
@@ -1124,21 +1129,21 @@ allow_for_unknown(IdgenDropped *dropped, Oid schema)
 
 /*
  * What the namespaces of this database that are being dropped granted, as far as
- * the tables can be read; *external_ms is the Unix ms before which every grant of
- * an external generator ends, 0 if there was none.  For whoever drops the tables:
- * they are locked already.  palloc'd.
+ * the tables can be read.  For whoever drops the tables: they are locked already.
  */
-IdgenEndedMarks *
-idgen_tables_dropped(int *count, int64 *external_ms)
+void
+idgen_tables_dropped(IdgenDroppedTables *tables)
 {
 	Oid			schema = extension_schema();
-	IdgenDropped dropped = {0, palloc(sizeof(IdgenEndedMarks)), palloc(sizeof(IdgenLayout)), 0};
+	IdgenDropped dropped = {
+		.marks = palloc(sizeof(IdgenEndedMarks)),
+		.layouts = palloc(sizeof(IdgenLayout))
+	};
 	IdgenLook	look;
 
-	*external_ms = 0;
-	*count = 0;
+	*tables = (IdgenDroppedTables) {.marks = dropped.marks};
 	if (!OidIsValid(schema))
-		return dropped.marks;
+		return;
 	list_namespaces(&dropped, schema);
 
 	look_begin(&look, IDGEN_TABLE_FLOOR, schema);
@@ -1151,7 +1156,7 @@ idgen_tables_dropped(int *count, int64 *external_ms)
 			continue;
 		end_ms = tick_ms(&dropped.layouts[at],
 						 DatumGetInt64(look_column(&look, IDGEN_FLOOR_EXTERNAL_END)));
-		*external_ms = Max(*external_ms, end_ms);
+		tables->external_ms = Max(tables->external_ms, end_ms);
 		end_ms = Max(end_ms, tick_ms(&dropped.layouts[at],
 									 DatumGetInt64(look_column(&look, IDGEN_FLOOR_FLOOR))));
 		dropped.marks[at].told_ms = Max(dropped.marks[at].told_ms, end_ms);
@@ -1173,8 +1178,9 @@ idgen_tables_dropped(int *count, int64 *external_ms)
 	}
 	look_end(&look);
 	allow_for_unknown(&dropped, schema);
-	*count = dropped.count;
-	return dropped.marks;
+	tables->marks = dropped.marks;
+	tables->mark_count = dropped.count;
+	tables->is_quorum = dropped.is_quorum;
 }
 
 /* --------------------------------------------------------------------

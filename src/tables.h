@@ -98,6 +98,16 @@ typedef struct IdgenHolderRow
 	char		role[NAMEDATALEN];	/* of an external one */
 } IdgenHolderRow;
 
+/* What was found in the tables when they were dropped. */
+typedef struct IdgenDroppedTables
+{
+	IdgenEndedMarks *marks;		/* of each namespace; palloc'd */
+	int			mark_count;
+	int64		external_ms;	/* Unix ms before which every grant of an external
+								 * generator ends; 0 = there was none */
+	bool		is_quorum;		/* a namespace has durability "quorum" */
+} IdgenDroppedTables;
+
 /* Moves when a table of ours was altered, truncated or dropped, or may have
  * been. */
 extern uint64 idgen_tables_version;
@@ -106,7 +116,7 @@ extern uint64 idgen_tables_version;
 extern bool idgen_tables_find(void);
 extern Oid	idgen_tables_relid(IdgenTable table);
 extern bool idgen_tables_ours(Oid relid);
-extern IdgenEndedMarks *idgen_tables_dropped(int *count, int64 *external_ms);
+extern void idgen_tables_dropped(IdgenDroppedTables *tables);
 extern void idgen_tables_watch(void (*changed) (void));
 extern bool idgen_tables_intact(IdgenTable table, Relation relation, char *why,
 								Size why_size);

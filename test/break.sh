@@ -568,6 +568,9 @@ if rule template-ends-all 133_timelines 'under no incarnation of its original'; 
 	take src/fence.c 'idgen_namespace_rows_highest_mark(ns->name));
 	idgen_grant_rows_end_all(ns->name);' 'idgen_namespace_rows_highest_mark(ns->name));'
 fi
+if rule drop-for-standbys 131_quorum 'DROP EXTENSION waits for a standby'; then
+	take src/hooks.c '		wait_for_standbys(entry);' ''
+fi
 if rule in-place 133_timelines 'an incarnation of fence goes on'; then
 	take src/fence.c 'moved = idgen_identity_is_in_place(&recorded, &here, &facts);' ''
 fi

@@ -299,6 +299,26 @@ $session->value(q{SELECT pg_logical_emit_message(true, 'not', 'confirmed')});
 $result = $session->query(q{SELECT idgen_alter_namespace('quick', durability => 'local')});
 is(state($result), 'IG005', 'it cannot be given up while nothing is confirmed');
 
+# Dropped with the extension, it is not gone before a standby knows: one that does not would go on with it.
+signal_receivers('CONT');
+$session->query('CREATE DATABASE anew');
+my $anew = Idgen::Session->new($node, dbname => 'anew');
+$anew->value('CREATE EXTENSION idgen');
+$anew->value(q{SELECT idgen_create_namespace('payments', durability => 'quorum', promotion => 'trust')});
+signal_receivers('STOP');
+$anew->send('DROP EXTENSION idgen');
+ok($node->poll_query_until('postgres', "SELECT coalesce(wait_event = 'SyncRep', false) FROM pg_stat_activity WHERE pid = " . $anew->pid), 'DROP EXTENSION waits for a standby, whatever synchronous_commit says');
+my $beside = Idgen::Session->new($node, dbname => 'anew');
+is($beside->value(q{SELECT count(*) FROM pg_extension WHERE extname = 'idgen'}), 1, 'and until then nobody sees that the extension is dropped');
+signal_receivers('CONT');
+is(state($anew->wait(30)), '', 'it is dropped when a standby has confirmed that');
+is($anew->value('SHOW synchronous_commit'), 'local', 'the setting is as it was');
+$anew->value('CREATE EXTENSION idgen');
+signal_receivers('STOP');
+$anew->query(q{SET statement_timeout = '10s'});
+is(state($anew->query('DROP EXTENSION idgen')), '', 'a drop without such a namespace does not wait');
+$_->close foreach $anew, $beside;
+
 # Who waits for that holds up nobody, and can be interrupted.
 $waiting->query(q{SET idgen.wait_timeout = '10min'});
 $waiting->send(q{SELECT idgen_alter_namespace('quick', durability => 'local')});
