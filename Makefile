@@ -10,7 +10,7 @@ EXTENSION = idgen
 MODULE_big = idgen
 PGFILEDESC = "idgen - distributed unique, time-sorted 64-bit IDs"
 
-OBJS = $(patsubst %.c,%.o,$(wildcard src/*.c src/core/*.c))
+OBJS = $(patsubst %.c,%.o,$(wildcard src/*.c src/*/*.c))
 DATA = $(wildcard sql/idgen--*.sql)
 PG_CPPFLAGS = -Isrc
 
@@ -55,7 +55,7 @@ include $(PGXS)
 
 # PGXS follows headers only where the server was configured with --enable-depend, and Debian's
 # was not. All objects depend on all headers: few files, and nothing stale can survive.
-$(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h src/core/*.h) Makefile | compiler
+$(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h src/*/*.h) Makefile | compiler
 
 # PGXS calls the compiler that PostgreSQL was built with, whatever "cc" may be.
 compiler:

@@ -13,7 +13,7 @@ SET LOCAL search_path TO pg_catalog, pg_temp;
 --
 -- The authority's tables.  Only idgen writes them: guards refuse everybody
 -- else, the owner included, and the authority refuses to grant from tables
--- that are not as they are made here (see src/tables.c, which lists them).
+-- that are not as they are made here (see src/catalog/tables.c, which lists them).
 --
 
 CREATE TABLE @extschema@.idgen_namespace (
@@ -437,7 +437,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION @extschema@.idgen_stat_cursors() IS
 'idgen: the cursors of this server, of all databases; see view idgen_stat_cursor';
 
-CREATE FUNCTION @extschema@.idgen_stat_worker(OUT pid integer,
+CREATE FUNCTION @extschema@.idgen_stat_authority_process(OUT pid integer,
     OUT started timestamp with time zone, OUT last_round timestamp with time zone,
     OUT rounds bigint, OUT grants bigint, OUT requests_waiting integer,
     OUT cursors_in_use integer, OUT cursors_free integer, OUT standby boolean,
@@ -447,15 +447,15 @@ CREATE FUNCTION @extschema@.idgen_stat_worker(OUT pid integer,
     OUT clock_largest_step_ms bigint, OUT cursors_taken bigint, OUT pauses bigint,
     OUT pause_max_ms bigint)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'idgen_stat_worker'
+AS 'MODULE_PATHNAME', 'idgen_stat_authority_process'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
-COMMENT ON FUNCTION @extschema@.idgen_stat_worker() IS
+COMMENT ON FUNCTION @extschema@.idgen_stat_authority_process() IS
 'idgen: the authority process of this database, and this server; see view idgen_stat_authority';
 
 REVOKE ALL ON FUNCTION @extschema@.idgen_stat_counters(), @extschema@.idgen_stat_cursors(),
-    @extschema@.idgen_stat_worker() FROM PUBLIC;
+    @extschema@.idgen_stat_authority_process() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION @extschema@.idgen_stat_counters(), @extschema@.idgen_stat_cursors(),
-    @extschema@.idgen_stat_worker() TO pg_monitor;
+    @extschema@.idgen_stat_authority_process() TO pg_monitor;
 
 CREATE VIEW @extschema@.idgen_stat_namespace AS
 SELECT n.name AS namespace,
@@ -523,7 +523,7 @@ CREATE VIEW @extschema@.idgen_stat_authority AS
 SELECT w.*, pg_catalog.pg_total_relation_size('@extschema@.idgen_grant'::pg_catalog.regclass) AS grant_bytes,
     (SELECT pg_catalog.count(*) FROM @extschema@.idgen_incarnation i
         WHERE i.state OPERATOR(pg_catalog.=) 'active') AS incarnations_active
-FROM @extschema@.idgen_stat_worker() w;
+FROM @extschema@.idgen_stat_authority_process() w;
 COMMENT ON VIEW @extschema@.idgen_stat_authority IS
 'idgen: one row: the authority process of this database (pid is null while none is needed), free cursors, kernel clock, fsync';
 

@@ -6,12 +6,12 @@
 
 #include "miscadmin.h"
 
-#include "authority.h"
-#include "hooks.h"
+#include "authority/process.h"
+#include "session/at_commit.h"
 #include "log.h"
-#include "namespace.h"
+#include "catalog/namespace_cache.h"
 #include "settings.h"
-#include "shmem.h"
+#include "shmem/shmem.h"
 
 IDGEN_MODULE_MAGIC;
 
@@ -33,7 +33,7 @@ _PG_init(void)
 	if (preloaded)
 	{
 		idgen_shmem_install_hooks();
-		idgen_hooks_install();
+		idgen_at_commit_install();
 		idgen_authority_init();
 	}
 }

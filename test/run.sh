@@ -237,8 +237,8 @@ stage_build()
 	fi
 	cc=$("$PG_CONFIG" --cc)
 	# Those of the core are looked at by its own tests, without PostgreSQL.
-	for header in src/*.h; do
-		[ -e "$header" ] || continue
+	for header in src/*.h src/*/*.h; do
+		[ "${header#src/core/}" = "$header" ] || continue
 		# As everywhere in PostgreSQL, postgres.h comes first in a source file.
 		# shellcheck disable=SC2046
 		if $cc -std=gnu11 $("$PG_CONFIG" --cppflags) -I"$("$PG_CONFIG" --includedir-server)" -Isrc \

@@ -104,19 +104,19 @@ idgen_grant_due_along(int64_t granted_end, int64_t length, int64_t horizon,
  * after.
  */
 int64_t
-idgen_grant_length_needed(int64_t needed, const IdgenGrantCourse *course,
+idgen_grant_length_needed(int64_t needed, const IdgenGrantTiming *timing,
 						  int64_t horizon)
 {
-	int64_t		left = course->grant.end - course->published_at;
-	int64_t		enough = course->length / 4;
+	int64_t		left = timing->grant.end - timing->published_at;
+	int64_t		enough = timing->length / 4;
 
-	if (left <= course->published_at - course->decided_at ||
-		course->published_at > course->dry_at)
-		return max_tick(needed, min_tick(2 * course->length, horizon));
-	if (needed > course->length)
+	if (left <= timing->published_at - timing->decided_at ||
+		timing->published_at > timing->dry_at)
+		return max_tick(needed, min_tick(2 * timing->length, horizon));
+	if (needed > timing->length)
 		return needed;
-	if (course->published_at - course->wanted_at <= enough)
-		return min_tick(needed, course->length - max_tick(course->length / 8, 1));
+	if (timing->published_at - timing->wanted_at <= enough)
+		return min_tick(needed, timing->length - max_tick(timing->length / 8, 1));
 	return needed;
 }
 

@@ -42,7 +42,7 @@ typedef struct IdgenGrantFacts
 } IdgenGrantFacts;
 
 /* How a cursor came to a grant; all in ticks. */
-typedef struct IdgenGrantCourse
+typedef struct IdgenGrantTiming
 {
 	IdgenGrant	grant;
 	int64_t		length;			/* that was to be given, had there been room */
@@ -51,7 +51,7 @@ typedef struct IdgenGrantCourse
 								 * INT64_MAX = it had nothing */
 	int64_t		decided_at;
 	int64_t		published_at;
-} IdgenGrantCourse;
+} IdgenGrantTiming;
 
 /* What a fence is decided from (DESIGN 8). */
 typedef struct IdgenFenceFacts
@@ -152,7 +152,7 @@ extern int64_t idgen_grant_due_at(int64_t granted_end, int64_t length,
 extern int64_t idgen_grant_due_along(int64_t granted_end, int64_t length,
 									 int64_t horizon, int64_t run_ahead);
 extern int64_t idgen_grant_length_needed(int64_t needed,
-										 const IdgenGrantCourse *course,
+										 const IdgenGrantTiming *timing,
 										 int64_t horizon);
 extern int64_t idgen_fence_floor(const IdgenFenceFacts *facts,
 								 int64_t tick_count);

@@ -64,7 +64,7 @@ setup()
 	"$here/../generator/build.sh" "$dir"
 }
 
-worker_pid() { ask "SELECT pid FROM pg_stat_activity WHERE backend_type = 'idgen authority' AND datname = current_database()"; }
+authority_pid() { ask "SELECT pid FROM pg_stat_activity WHERE backend_type = 'idgen authority' AND datname = current_database()"; }
 
 # Clock ticks that a process has used.
 cpu_ticks() { awk '{ sub(/^.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"; }
@@ -107,7 +107,7 @@ phase()
 		pids+=("$!")
 	fi
 	sleep "$warmup"
-	worker=$(worker_pid)
+	worker=$(authority_pid)
 	ticks=$(cpu_ticks "$worker")
 	since=$(ask 'SELECT clock_timestamp()')
 	lsn=$(ask 'SELECT pg_current_wal_insert_lsn()')

@@ -62,7 +62,7 @@ my @calls = (
 	q{SELECT idgen_trace(idgen_next('discarded'), 'discarded')},
 	q{SELECT count(*) FROM idgen_stat_counters()},
 	q{SELECT count(*) FROM idgen_stat_cursors()},
-	q{SELECT * FROM idgen_stat_worker()},
+	q{SELECT * FROM idgen_stat_authority_process()},
 	q{BEGIN; CREATE TABLE t (id bigint DEFAULT idgen_next('discarded')); INSERT INTO t DEFAULT VALUES; ROLLBACK},
 	q{SELECT idgen_fence_namespace('discarded')},
 	q{SELECT idgen_retire_namespace('discarded')});
@@ -80,7 +80,7 @@ SKIP:
 
 	# A round takes seconds then, on a busy machine a minute, and a grant has to be longer.
 	$ordinary->query('ALTER DATABASE postgres SET debug_discard_caches = 1');
-	$ordinary->query('SELECT pg_terminate_backend(pid, 60000) FROM idgen_stat_worker()');
+	$ordinary->query('SELECT pg_terminate_backend(pid, 60000) FROM idgen_stat_authority_process()');
 	is( failures_of($ordinary,
 			q{SELECT idgen_create_namespace('lasting', grant_interval => '30 min', horizon => '1 h')},
 			q{SELECT idgen_next('lasting')}, q{SELECT idgen_deactivate(incarnation, token) FROM idgen_activate('lasting')}),

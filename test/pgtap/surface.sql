@@ -57,7 +57,7 @@ SELECT set_eq(
     'idgen_stat_cursors(OUT database oid, OUT namespace text, OUT uuid uuid, OUT worker integer, OUT incarnation bigint, OUT ids bigint, OUT last_tick timestamp with time zone, '
         || 'OUT sequence_used bigint, OUT granted_until timestamp with time zone, OUT runway_ms bigint) SETOF record',
     'idgen_stat_reset() void',
-    'idgen_stat_worker(OUT pid integer, OUT started timestamp with time zone, OUT last_round timestamp with time zone, OUT rounds bigint, OUT grants bigint, OUT requests_waiting integer, '
+    'idgen_stat_authority_process(OUT pid integer, OUT started timestamp with time zone, OUT last_round timestamp with time zone, OUT rounds bigint, OUT grants bigint, OUT requests_waiting integer, '
         || 'OUT cursors_in_use integer, OUT cursors_free integer, OUT standby boolean, OUT fsync boolean, OUT clock_synchronised boolean, OUT clock_offset_us bigint, OUT clock_max_error_us bigint, '
         || 'OUT clock text, OUT clock_step_ms bigint, OUT clock_steps_back bigint, OUT clock_steps_forward bigint, OUT clock_largest_step_ms bigint, OUT cursors_taken bigint, OUT pauses bigint, OUT pause_max_ms bigint) SETOF record',
     'idgen_timestamp(id bigint, namespace text DEFAULT ''default''::text) timestamp with time zone',
@@ -69,7 +69,7 @@ SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE provolatile =
     ARRAY['idgen_next', 'idgen_next_batch', 'idgen_next_json', 'idgen_create_namespace', 'idgen_retire_namespace', 'idgen_guard',
     'idgen_alter_namespace', 'idgen_allow', 'idgen_disallow', 'idgen_activate', 'idgen_acquire_grant', 'idgen_deactivate',
     'idgen_end_incarnation', 'idgen_adopt_namespace', 'idgen_fence_namespace', 'idgen_confirm_clock',
-    'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_worker', 'idgen_stat_reset'],
+    'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_authority_process', 'idgen_stat_reset'],
     'what issues, changes or looks into shared memory is volatile');
 SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE provolatile = 's'$$,
     ARRAY['idgen_decode', 'idgen_encode', 'idgen_timestamp', 'idgen_lower_bound', 'idgen_format', 'idgen_trace'],
@@ -79,9 +79,9 @@ SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE proparallel <
     ARRAY['idgen_create_namespace', 'idgen_retire_namespace', 'idgen_guard',
     'idgen_alter_namespace', 'idgen_allow', 'idgen_disallow', 'idgen_activate', 'idgen_acquire_grant', 'idgen_deactivate',
     'idgen_end_incarnation', 'idgen_adopt_namespace', 'idgen_fence_namespace', 'idgen_confirm_clock', 'idgen_stat_reset',
-    'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_worker'], 'issuing and decoding are parallel safe, changes are not');
+    'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_authority_process'], 'issuing and decoding are parallel safe, changes are not');
 SELECT set_eq($$SELECT proname::text FROM functions WHERE proparallel = 'r'$$,
-    ARRAY['idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_worker'], 'statistics are read by the leader: one reading for all of a query');
+    ARRAY['idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_authority_process'], 'statistics are read by the leader: one reading for all of a query');
 SELECT is_empty($$SELECT signature FROM functions WHERE proisstrict AND pronargs > 0$$, 'none with arguments is strict: a NULL namespace is an error');
 SELECT set_eq($$SELECT signature FROM functions WHERE prosecdef$$, ARRAY['idgen_trace(bigint,text)'], 'one runs with the rights of its owner');
 SELECT is((SELECT proconfig FROM functions WHERE proname = 'idgen_trace'), ARRAY['search_path=pg_catalog, pg_temp'], 'with its search path pinned');
@@ -90,11 +90,11 @@ SELECT ok((SELECT prosqlbody IS NOT NULL AND lanname = 'sql' FROM functions p JO
 SELECT is_empty($$SELECT signature FROM functions p JOIN pg_language l ON l.oid = prolang WHERE lanname <> 'c' AND proname <> 'idgen_trace'$$, 'all others are in C');
 SELECT set_eq($$SELECT proname::text FROM functions p WHERE NOT has_function_privilege('public', p.oid, 'EXECUTE')$$,
     ARRAY['idgen_create_namespace', 'idgen_guard', 'idgen_confirm_clock', 'idgen_stat_reset', 'idgen_trace',
-    'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_worker'], 'what is revoked from PUBLIC');
+    'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_authority_process'], 'what is revoked from PUBLIC');
 SELECT set_eq($$SELECT format('%s %s %s %s', proname, a.grantee::regrole, a.privilege_type, a.is_grantable)
     FROM functions, aclexplode(proacl) a WHERE a.grantee NOT IN (0, proowner)$$,
     ARRAY['idgen_trace pg_monitor EXECUTE f', 'idgen_stat_counters pg_monitor EXECUTE f', 'idgen_stat_cursors pg_monitor EXECUTE f',
-    'idgen_stat_worker pg_monitor EXECUTE f'], 'pg_monitor may look, and nobody else was granted a function');
+    'idgen_stat_authority_process pg_monitor EXECUTE f'], 'pg_monitor may look, and nobody else was granted a function');
 
 -- Tables.
 SELECT set_eq($$SELECT relname::text FROM tables$$,

@@ -1,7 +1,7 @@
 /*
  * authority.c
- *		The authority worker, re-enacted: src/authority.c, src/round.c,
- *		src/operation.c and src/fence.c without PostgreSQL.
+ *		The authority worker, re-enacted: src/authority/process.c, src/authority/round.c,
+ *		src/authority/command.c and src/authority/fence.c without PostgreSQL.
  *
  * A round has three steps, between which anything may happen to the process and
  * around it: decide (the core does), commit, deliver.  Every number that is
@@ -45,7 +45,7 @@ round_of(World *world, int at, int database)
 	};
 }
 
-/* ---- fences and identity: src/fence.c ---- */
+/* ---- fences and identity: src/authority/fence.c ---- */
 
 static int64_t
 fence_floor(const Round *round, int64_t above)
@@ -100,7 +100,7 @@ count_ancestors(const Round *round)
 static int64_t
 part_of(const Round *round)
 {
-	int64_t		modulus = round->tables->custody.modulus;
+	int64_t		modulus = round->tables->ownership.modulus;
 
 	if (world_breaks(round->world, BREAK_COUNT_ANCESTORS))
 		return (count_ancestors(round) + 1) % modulus;
@@ -111,23 +111,23 @@ static Record
 take_over_record(const Round *round)
 {
 	Record		record = {.kind = RECORD_IDENTITY, .database = round->database};
-	Custody    *custody = &record.custody;
-	const Custody *before = &round->tables->custody;
+	Ownership    *ownership = &record.ownership;
+	const Ownership *before = &round->tables->ownership;
 
-	*custody = *before;
-	custody->is_known = true;
-	custody->identity = identity_of(round);
-	custody->uuid = world_number(round->world);
-	custody->recorded_ms = world_wall_us(round->world, round->server->machine) / MS;
-	custody->remainder = part_of(round);
+	*ownership = *before;
+	ownership->is_known = true;
+	ownership->identity = identity_of(round);
+	ownership->uuid = world_number(round->world);
+	ownership->recorded_ms = world_wall_us(round->world, round->server->machine) / MS;
+	ownership->remainder = part_of(round);
 	return record;
 }
 
 /* Commit what makes the authority ours, and end the cursors of before. */
 static void
-commit_custody(const Round *round, Record *records, int count)
+commit_ownership(const Round *round, Record *records, int count)
 {
-	int64_t		uuid = round->tables->custody.uuid;
+	int64_t		uuid = round->tables->ownership.uuid;
 
 	server_commit(round->world, round->at, records, count);
 	round->authority->is_damaged = false;
@@ -145,7 +145,7 @@ fence_and_take_over(const Round *round)
 {
 	Record		records[] = {fence_record(round, 0), take_over_record(round)};
 
-	commit_custody(round, records, 2);
+	commit_ownership(round, records, 2);
 }
 
 /* At once; the floor rises to "mark", if it is lower. */
@@ -160,9 +160,9 @@ take_over(const Round *round, int64_t mark)
 	int			count = mark > 0 ? 3 : 2;
 
 	if (world_breaks(round->world, BREAK_KEEP_INCARNATIONS))
-		commit_custody(round, records + 1, 1);
+		commit_ownership(round, records + 1, 1);
 	else
-		commit_custody(round, records, count);
+		commit_ownership(round, records, count);
 }
 
 /* What clocks may differ by, for evidence and the floor that goes with it. */
@@ -179,17 +179,17 @@ promotion_facts(const Round *round)
 {
 	const Server *server = round->server;
 	const Config *config = &round->world->config;
-	const Custody *custody = &round->tables->custody;
+	const Ownership *ownership = &round->tables->ownership;
 	const HistoryFile *history = server_history(server, server->timeline);
 	IdgenPromotionFacts facts = {
 		.policy = round->tables->policy.promotion,
-		.recorded = custody->identity.timeline,
+		.recorded = ownership->identity.timeline,
 		.present = server->timeline,
 		.now_ms = world_wall_us(round->world, server->machine) / MS,
 		.horizon_ms = config->layout.horizon_ms,
 		.clock_error_ms = evidence_error_ms(round),
-		.parts = (int) custody->modulus,
-		.recorded_ms = custody->recorded_ms,
+		.parts = (int) ownership->modulus,
+		.recorded_ms = ownership->recorded_ms,
 	};
 
 	if (history == NULL || !history->is_readable)
@@ -274,7 +274,7 @@ static IdgenIdentityVerdict
 compare_identity(const Round *round, const IdgenPromotionFacts *facts,
 				 bool *is_in_place)
 {
-	IdgenIdentity recorded = round->tables->custody.identity;
+	IdgenIdentity recorded = round->tables->ownership.identity;
 	IdgenIdentity here = identity_of(round);
 
 	*is_in_place = idgen_identity_is_in_place(&recorded, &here, facts);
@@ -292,7 +292,7 @@ follow_in_place(const Round *round)
 {
 	Record		record = take_over_record(round);
 
-	record.custody.uuid = round->tables->custody.uuid;
+	record.ownership.uuid = round->tables->ownership.uuid;
 	server_commit(round->world, round->at, &record, 1);
 }
 
@@ -399,13 +399,13 @@ authority_drop_bound(World *world, int at, int database)
 	IdgenIdentity here = identity_of(&round);
 	int64_t		bound = tables_highest_mark(round.tables);
 
-	if (idgen_identity_compare(&round.tables->custody.identity, &here) !=
+	if (idgen_identity_compare(&round.tables->ownership.identity, &here) !=
 		IDGEN_IDENTITY_SAME)
 		bound = max_of(bound, fence_floor(&round, 0));
 	return bound;
 }
 
-/* ---- what an operator asks: src/operation.c ---- */
+/* ---- what an operator asks: src/authority/command.c ---- */
 
 static void
 end_incarnation(const Round *round, int64_t incarnation)
@@ -447,9 +447,9 @@ operate(const Round *round)
 			break;
 		case OPERATION_FENCE:
 			records[0] = fence_record(round, above);
-			if (round->tables->custody.is_known && round->authority->is_verified &&
+			if (round->tables->ownership.is_known && round->authority->is_verified &&
 				!round->tables->is_dropped)
-				commit_custody(round, records, 1);
+				commit_ownership(round, records, 1);
 			break;
 		case OPERATION_ADOPT:
 			if (round->tables->is_dropped)
@@ -457,7 +457,7 @@ operate(const Round *round)
 			records[0] = fence_record(round, above);
 			records[1] = take_over_record(round);
 			round->authority->is_refused = false;
-			commit_custody(round, records, 2);
+			commit_ownership(round, records, 2);
 			break;
 		case OPERATION_END:
 			end_incarnation(round, server->operation_arg[database]);
@@ -466,7 +466,7 @@ operate(const Round *round)
 	return true;
 }
 
-/* ---- deciding: src/round.c ---- */
+/* ---- deciding: src/authority/round.c ---- */
 
 static Pending *
 add_pending(const Round *round)
@@ -477,7 +477,7 @@ add_pending(const Round *round)
 	if (authority->round_count + 1 < PENDING_MAX)
 		authority->round_count++;
 	*pending = (Pending) {.slot = -1, .checked = -1,
-		.uuid = round->tables->custody.uuid,
+		.uuid = round->tables->ownership.uuid,
 		.is_quorum = round->tables->policy.is_quorum};
 	return pending;
 }
@@ -573,13 +573,13 @@ add_held(const Round *round, int64_t *workers, size_t count)
 static IdgenWorkerRange
 worker_range(const Round *round)
 {
-	const Custody *custody = &round->tables->custody;
+	const Ownership *ownership = &round->tables->ownership;
 
 	return (IdgenWorkerRange) {
 		.first = round->world->config.first_worker,
 		.last = round->world->config.last_worker,
-		.modulus = custody->modulus,
-		.remainder = custody->remainder,
+		.modulus = ownership->modulus,
+		.remainder = ownership->remainder,
 	};
 }
 
@@ -621,13 +621,13 @@ choose_worker(const Round *round)
 
 /* Is a grant for this cursor on its way? */
 static bool
-is_pending(const Round *round, int slot, int64_t tenure)
+is_pending(const Round *round, int slot, int64_t generation)
 {
 	const Authority *authority = round->authority;
 
 	for (int i = 0; i < authority->outbox_count; i++)
 		if (authority->outbox[i].slot == slot &&
-			authority->outbox[i].tenure == tenure)
+			authority->outbox[i].generation == generation)
 			return true;
 	return false;
 }
@@ -659,7 +659,7 @@ extend_cursor(const Round *round, int at)
 	if (pending == NULL)
 		return;
 	pending->slot = at;
-	pending->tenure = slot->tenure;
+	pending->generation = slot->generation;
 	pending->record.incarnation = slot->incarnation;
 }
 
@@ -677,8 +677,8 @@ reserve_slot(const Round *round)
 			continue;
 		slot->state = SLOT_RESERVED;
 		slot->database = round->database;
-		slot->uuid = round->tables->custody.uuid;
-		slot->given_tenure = 0;
+		slot->uuid = round->tables->ownership.uuid;
+		slot->given_generation = 0;
 		return i;
 	}
 	return -1;
@@ -726,13 +726,13 @@ decide_cursors(const Round *round)
 		const Slot *slot = &round->server->slots[i];
 
 		if (slot->database != round->database ||
-			slot->uuid != round->tables->custody.uuid)
+			slot->uuid != round->tables->ownership.uuid)
 			continue;
 		is_opening |= slot->state == SLOT_RESERVED;
 		if (slot->state != SLOT_ACTIVE)
 			continue;
 		cursor_count++;
-		if (is_due(round, slot) && !is_pending(round, i, slot->given_tenure))
+		if (is_due(round, slot) && !is_pending(round, i, slot->given_generation))
 			extend_cursor(round, i);
 	}
 	for (int i = 0; i < round->authority->wish_count; i++)
@@ -974,7 +974,7 @@ decide_round(const Round *given)
 		decide_externals(&round, false, OUTCOME_RETRY);
 		return;
 	}
-	if (!round.tables->custody.is_known)
+	if (!round.tables->ownership.is_known)
 		authority->is_refused = true;
 	else if (!authority->is_verified)
 		authority->is_verified = verify(&round);
@@ -997,12 +997,12 @@ decide_round(const Round *given)
 static bool
 still_holds(const Round *round, const Pending *pending)
 {
-	const Custody *custody = &round->tables->custody;
+	const Ownership *ownership = &round->tables->ownership;
 
 	if (world_breaks(round->world, BREAK_STALE_MARK))
 		return true;
-	return !round->tables->is_dropped && custody->is_known &&
-		custody->uuid == pending->uuid && round->tables->marks[pending->record.worker].high_water ==
+	return !round->tables->is_dropped && ownership->is_known &&
+		ownership->uuid == pending->uuid && round->tables->marks[pending->record.worker].high_water ==
 		pending->expected;
 }
 
@@ -1038,7 +1038,7 @@ commit_round(const Round *round)
 			Slot	   *slot = pending->slot < 0 ? NULL :
 				&round->server->slots[pending->slot];
 
-			if (slot != NULL && pending->tenure == 0 &&
+			if (slot != NULL && pending->generation == 0 &&
 				slot->state == SLOT_RESERVED && slot->database == round->database)
 				slot->state = SLOT_FREE;
 			continue;
@@ -1067,7 +1067,7 @@ commit_round(const Round *round)
 	}
 }
 
-/* ---- publication: src/pool.c ---- */
+/* ---- publication: src/shmem/pool.c ---- */
 
 static void
 activate(const Round *round, Slot *slot, const Pending *pending)
@@ -1086,13 +1086,13 @@ activate(const Round *round, Slot *slot, const Pending *pending)
 	slot->state = SLOT_ACTIVE;
 	slot->worker = record->worker;
 	slot->incarnation = record->incarnation;
-	slot->given_tenure = ++round->server->last_tenure;
+	slot->given_generation = ++round->server->last_generation;
 	if (world_breaks(round->world, BREAK_KEEP_CURSOR) && slot->cursor.grant_count > 0)
 		slot->cursor.worker = record->worker;
 	else
 		idgen_cursor_init(&slot->cursor, record->worker);
 	(void) idgen_cursor_install(&slot->cursor, &record->grant, 0);
-	slot->tenure = slot->given_tenure;
+	slot->generation = slot->given_generation;
 	round->server->pool_version++;
 	checker_handed_out(round->world->checker, record->checked);
 }
@@ -1103,13 +1103,13 @@ publish(const Round *round, const Pending *pending)
 	Slot	   *slot = &round->server->slots[pending->slot];
 	IdgenInstallCode code;
 
-	if (pending->tenure == 0)
+	if (pending->generation == 0)
 	{
 		activate(round, slot, pending);
 		return;
 	}
 	if (slot->locked_by >= 0 ||
-		(slot->tenure != pending->tenure &&
+		(slot->generation != pending->generation &&
 		 !world_breaks(round->world, BREAK_PUBLISH_ANY_TENURE)))
 		return;
 	code = idgen_cursor_install(&slot->cursor, &pending->record.grant, round->now);
@@ -1284,7 +1284,7 @@ authority_step(World *world, int who, int64_t life)
 			if (world_breaks(world, BREAK_PUBLISH_BEFORE_COMMIT))
 				for (int i = 0; i < authority->round_count; i++)
 					if (authority->round[i].slot >= 0 &&
-						authority->round[i].tenure != 0)
+						authority->round[i].generation != 0)
 						(void) idgen_cursor_install(&round.server->slots[authority->round[i].slot].cursor,
 													&authority->round[i].record.grant,
 													round.now);

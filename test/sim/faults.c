@@ -154,7 +154,7 @@ kill_cursors_of(World *world, int at, int64_t tries)
 	for (int i = 0; i < DATABASES; i++)
 	{
 		world_note(world, "the cursors of % (%) are killed", at, i, 0, 0);
-		server_kill_namespace(server, i, server->tables[i].custody.uuid);
+		server_kill_namespace(server, i, server->tables[i].ownership.uuid);
 	}
 }
 
@@ -275,11 +275,11 @@ has_taken_over(const Server *server)
 		return false;
 	for (int i = 0; i < DATABASES; i++)
 		if (!server->tables[i].is_dropped &&
-			(server->tables[i].custody.identity.control_inode !=
+			(server->tables[i].ownership.identity.control_inode !=
 			 server->control_inode ||
-			 server->tables[i].custody.identity.control_birth !=
+			 server->tables[i].ownership.identity.control_birth !=
 			 server->control_birth ||
-			 server->tables[i].custody.identity.timeline != server->timeline))
+			 server->tables[i].ownership.identity.timeline != server->timeline))
 			return false;
 	return true;
 }
@@ -439,7 +439,7 @@ confirm_clock(World *world, int at)
 	world_elapsed_us(world, at), 0};
 	IdgenClockFinding finding;
 
-	idgen_step_confirm(&server->clock, &reading, &finding);
+	idgen_clock_confirm(&server->clock, &reading, &finding);
 	server->saved_clock = server->clock;
 	world->machines[at].honest_us = world->machines[at].offset_us;
 	world->machines[at].doubt_since_us = NEVER;
@@ -657,7 +657,7 @@ alter_some(World *world, int at, int64_t database)
 	server_commit(world, at, &record, 1);
 	world_note(world, "server % (%) has promotion %, quorum %", at, database,
 			   (int64_t) record.policy.promotion, record.policy.is_quorum);
-	server_kill_namespace(server, (int) database, server->tables[database].custody.uuid);
+	server_kill_namespace(server, (int) database, server->tables[database].ownership.uuid);
 }
 
 /* While a round is stopped before its commit, if one comes in time. */

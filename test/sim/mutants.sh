@@ -109,8 +109,8 @@ mutant S4 'a repeated answer does not wait' glue repeat_unconfirmed
 mutant S4 'a logical receiver counts' glue count_logical
 mutant S4 'one standby less is enough' core quorum.c \
 	's/for (int32_t i = 0; i < needed; i++)/for (int32_t i = 0; i < needed - 1; i++)/'
-mutant S5 'a grant goes to whoever has the slot' glue publish_any_tenure
-mutant S5 'an ID is issued by whoever had the slot' glue issue_any_tenure
+mutant S5 'a grant goes to whoever has the slot' glue publish_any_generation
+mutant S5 'an ID is issued by whoever had the slot' glue issue_any_generation
 mutant S5 'a cursor is not born empty' glue keep_cursor
 mutant S6 'a spent tick is issued from' core cursor.h \
 	's/if (sequence < sequence_count)/if (sequence <= sequence_count)/'

@@ -201,7 +201,7 @@ created_record(World *world, int at, int database)
 		.kind = RECORD_CREATED,
 		.database = database,
 		.policy = {.promotion = config->promotion, .is_quorum = config->quorum > 0},
-		.custody = {
+		.ownership = {
 			.is_known = true,
 			.identity = {
 				.system_identifier = 1,
@@ -263,7 +263,7 @@ server_start(World *world, int at)
 			server->slots[i] = (Slot) {.locked_by = -1};
 	server->pool_version = world_number(world);
 	server->clock = server->saved_clock;
-	idgen_step_resume(&server->clock, &reading);
+	idgen_clock_resume(&server->clock, &reading);
 	memset(server->known, 0, sizeof(server->known));
 	/* order is promised over restarts, unless the clock went back */
 	if (server->went_back)
@@ -347,7 +347,7 @@ server_clock_is(World *world, int at, int64_t *eligible)
 		machine->honest_us = machine->offset_us;
 		machine->doubt_since_us = NEVER;
 	}
-	verdict = idgen_step_decide(&server->clock, &reading, &policy, &finding);
+	verdict = idgen_clock_decide(&server->clock, &reading, &policy, &finding);
 	*eligible = INT64_MIN;
 	if (verdict == IDGEN_CLOCK_BEHIND)
 		*eligible = idgen_layout_tick_at(&world->config.layout,
@@ -377,11 +377,11 @@ server_ask(World *world, int at, const Asked *asked)
 
 /* ---- cursors in shared memory ---- */
 
-/* First the tenure, without the lock: whoever comes later sees it. */
+/* First the generation, without the lock: whoever comes later sees it. */
 void
 server_kill_slot(Server *server, int slot)
 {
-	server->slots[slot].tenure = 0;
+	server->slots[slot].generation = 0;
 	server->slots[slot].state = SLOT_DEAD;
 	server->pool_version++;
 }
@@ -448,7 +448,7 @@ server_drop(World *world, int at, int database, bool is_database)
 	Tables	   *tables = &server->tables[database];
 	Record		record = {.kind = RECORD_DROPPED, .database = database,
 		.life = server->life};
-	int64_t		uuid = tables->custody.uuid;
+	int64_t		uuid = tables->ownership.uuid;
 
 	if (tables->is_dropped || !server->may_grant || is_unadopted(world, server) ||
 		(!is_database && authority_promised(world, at, database) >
@@ -505,7 +505,7 @@ server_create_again(World *world, int at, int64_t was_database_and_database)
 	record.birth = begin_birth(world, server, tables->dropped_life,
 							   was_database_and_database >= DATABASES);
 	if (was_database_and_database < DATABASES)
-		record.custody.identity.database = tables->oid;
+		record.ownership.identity.database = tables->oid;
 	server_commit(world, at, &record, 1);
 	world_note(world, "server % creates % again, floor %", at, database,
 			   record.mark, 0);
@@ -527,7 +527,7 @@ server_copy_template(World *world, int at)
 	authority_crash(world, at, source);
 	record.birth = begin_birth(world, server,
 							   server->tables[DATABASES - 1].dropped_life, true);
-	record.custody.identity.database = (uint32_t) world_number(world);
+	record.ownership.identity.database = (uint32_t) world_number(world);
 	server_commit(world, at, &record, 1);
 	world_note(world, "server % makes a database of %", at, source, 0, 0);
 	start_sessions(world, at, DATABASES - 1);
@@ -847,7 +847,7 @@ hides_a_copy(const World *world, const Server *standby, const Server *parent)
 		return false;
 	for (int i = 0; i < DATABASES; i++)
 		if (!standby->tables[i].is_dropped &&
-			standby->tables[i].custody.identity.control_inode !=
+			standby->tables[i].ownership.identity.control_inode !=
 			parent->control_inode)
 			return true;
 	return false;
@@ -1028,7 +1028,7 @@ looks_promoted(const World *world, const Server *server)
 		return false;
 	for (int i = 0; i < DATABASES; i++)
 		if (!server->tables[i].is_dropped &&
-			server->tables[i].custody.identity.timeline != server->timeline)
+			server->tables[i].ownership.identity.timeline != server->timeline)
 			return true;
 	return false;
 }

@@ -11,7 +11,7 @@
 
 #include "cursor.h"
 #include "network.h"
-#include "step.h"
+#include "clock.h"
 #include "tables.h"
 #include "world.h"
 
@@ -35,8 +35,8 @@ typedef struct Slot
 	int64_t		uuid;			/* of the namespace */
 	int32_t		worker;
 	int64_t		incarnation;
-	int64_t		given_tenure;	/* of the directory */
-	int64_t		tenure;			/* who may issue; 0 = nobody */
+	int64_t		given_generation;	/* of the directory */
+	int64_t		generation;			/* who may issue; 0 = nobody */
 	int			locked_by;		/* a session; -1 = nobody */
 	IdgenCursor cursor;
 } Slot;
@@ -78,7 +78,7 @@ typedef struct Pending
 {
 	int64_t		position;		/* of the log */
 	int			slot;			/* of a cursor; -1 = an answer */
-	int64_t		tenure;			/* of a cursor that lives; 0 = a fresh one */
+	int64_t		generation;			/* of a cursor that lives; 0 = a fresh one */
 	int64_t		uuid;			/* of the namespace when it was decided */
 	int64_t		expected;		/* the mark then */
 	bool		is_quorum;		/* it waits for standbys */
@@ -143,7 +143,7 @@ typedef enum Inside
 	INSIDE_NOTHING,
 	INSIDE_LOCK,
 	INSIDE_TIMED,				/* it has read the clock */
-	INSIDE_CHECKED,				/* the tenure is still the one it knows */
+	INSIDE_CHECKED,				/* the generation is still the one it knows */
 	INSIDE_ISSUED				/* the cursor has moved; the ID has not left */
 } Inside;
 
@@ -161,7 +161,7 @@ typedef struct Session
 	{
 		int			slot;
 		int32_t		worker;
-		int64_t		tenure;
+		int64_t		generation;
 		int64_t		incarnation;	/* for the checker alone */
 	}			refs[REFS_MAX];
 	int			ref_count;
@@ -171,7 +171,7 @@ typedef struct Session
 	/* --- what it issued last */
 	int64_t		last_tick;
 	int64_t		last_worker;
-	int64_t		last_tenure;
+	int64_t		last_generation;
 	int64_t		last_id;		/* the checker's */
 
 	/* --- the call */
@@ -236,7 +236,7 @@ typedef struct Server
 
 	/* --- shared memory */
 	Slot		slots[SLOTS];
-	int64_t		last_tenure;
+	int64_t		last_generation;
 	int64_t		pool_version;
 	int64_t		dropped_uuid[DATABASES];	/* whose cursors are dead since the commit */
 	int64_t		directory_until_us;	/* a stopped process holds the directory's lock */

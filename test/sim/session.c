@@ -1,6 +1,6 @@
 /*
  * session.c
- *		A backend that issues from the cursors in shared memory: src/generator.c
+ *		A backend that issues from the cursors in shared memory: src/session/generator.c
  *		re-enacted.
  *
  * Between any two things that it does inside a cursor's lock it may be stopped
@@ -153,10 +153,10 @@ refresh(const Caller *caller)
 	const Tables *tables = &caller->server->tables[caller->database];
 
 	if (session->pool_version == caller->server->pool_version &&
-		session->uuid == tables->custody.uuid)
+		session->uuid == tables->ownership.uuid)
 		return;
 	session->pool_version = caller->server->pool_version;
-	session->uuid = tables->custody.uuid;
+	session->uuid = tables->ownership.uuid;
 	session->ref_count = 0;
 	for (int i = 0; i < SLOTS; i++)
 	{
@@ -170,7 +170,7 @@ refresh(const Caller *caller)
 			session->refs[at] = session->refs[at - 1];
 		session->refs[at].slot = i;
 		session->refs[at].worker = slot->worker;
-		session->refs[at].tenure = slot->given_tenure;
+		session->refs[at].generation = slot->given_generation;
 		session->refs[at].incarnation = slot->incarnation;
 		session->ref_count++;
 	}
@@ -299,8 +299,8 @@ issue(const Caller *caller, Slot *slot)
 	const World *world = caller->world;
 	Session    *session = caller->session;
 	int32_t		worker = session->refs[session->index].worker;
-	bool		is_same = session->refs[session->index].tenure ==
-		session->last_tenure;
+	bool		is_same = session->refs[session->index].generation ==
+		session->last_generation;
 	IdgenCursorDemand demand = {
 		.now = session->now,
 		.run_ahead = world->config.run_ahead,
@@ -355,7 +355,7 @@ give(const Caller *caller)
 				   caller->at, caller->database, ids.first);
 	session->last_tick = session->run.tick;
 	session->last_worker = session->refs[session->index].worker;
-	session->last_tenure = session->refs[session->index].tenure;
+	session->last_generation = session->refs[session->index].generation;
 	session->at = session->index;
 	session->issued_at_us = world->now_us;
 	session->wanted -= ids.count;
@@ -379,11 +379,11 @@ step_inside(const Caller *caller)
 			break;
 		case INSIDE_TIMED:
 			session->inside = INSIDE_CHECKED;
-			if (slot->tenure == session->refs[session->index].tenure &&
+			if (slot->generation == session->refs[session->index].generation &&
 				slot->uuid == caller->server->dropped_uuid[caller->database])
 				checker_complain(caller->world->checker, "S5", "a cursor of a "
 								 "dropped namespace issues");
-			if (slot->tenure == session->refs[session->index].tenure ||
+			if (slot->generation == session->refs[session->index].generation ||
 				world_breaks(caller->world, BREAK_ISSUE_ANY_TENURE))
 				break;
 			session->is_dry = true;

@@ -122,7 +122,7 @@ apply_restored(Tables *tables, const Record *record)
 	{
 		set_mark(tables, mark, record->mark);
 		mark->incarnation = 0;
-		tables->custody.is_known = false;
+		tables->ownership.is_known = false;
 	}
 }
 
@@ -135,8 +135,8 @@ apply_created(Tables *tables, const Record *record)
 	tables_free(tables);
 	tables_create(tables, worker_count);
 	tables->birth = record->birth;
-	tables->custody = record->custody;
-	tables->oid = record->custody.identity.database;
+	tables->ownership = record->ownership;
+	tables->oid = record->ownership.identity.database;
 	tables->policy = record->policy;
 	tables->floor = record->mark;
 }
@@ -146,7 +146,7 @@ apply_template(Tables *tables, const Tables *source, const Record *record)
 {
 	tables_free(tables);
 	tables_copy(tables, source);
-	tables->oid = record->custody.identity.database;
+	tables->oid = record->ownership.identity.database;
 	tables->birth = record->birth;
 }
 
@@ -177,7 +177,7 @@ tables_apply(Tables *databases, const Record *record)
 				row->is_active = false;
 			break;
 		case RECORD_IDENTITY:
-			tables->custody = record->custody;
+			tables->ownership = record->ownership;
 			break;
 		case RECORD_RESTORED:
 			apply_restored(tables, record);
@@ -191,7 +191,7 @@ tables_apply(Tables *databases, const Record *record)
 		case RECORD_DROPPED:
 			tables->is_dropped = true;
 			tables->dropped_life = record->life;
-			tables->custody.uuid = 0;
+			tables->ownership.uuid = 0;
 			break;
 		case RECORD_CREATED:
 			apply_created(tables, record);

@@ -36,7 +36,7 @@ typedef struct Policy
 } Policy;
 
 /* Who an authority is, on record. */
-typedef struct Custody
+typedef struct Ownership
 {
 	bool		is_known;
 	IdgenIdentity identity;
@@ -44,7 +44,7 @@ typedef struct Custody
 	int64_t		modulus;		/* of "split" */
 	int64_t		remainder;
 	int64_t		recorded_ms;
-} Custody;
+} Ownership;
 
 typedef struct Record
 {
@@ -56,7 +56,7 @@ typedef struct Record
 	int64_t		incarnation;
 	int64_t		mark;			/* floor, or the worker's */
 	bool		overwrites;		/* RESTORED by a broken rule */
-	Custody		custody;
+	Ownership		ownership;
 	Policy		policy;
 	int			source;			/* TEMPLATE: a database */
 	int			birth;			/* CREATED, TEMPLATE: for the checker */
@@ -112,7 +112,7 @@ typedef struct Tables
 	uint32_t	oid;			/* of the database */
 	int			birth;
 	Policy		policy;
-	Custody		custody;
+	Ownership		ownership;
 	int64_t		floor;
 	int64_t		promised;		/* until when any external holder may issue */
 	int64_t		last_clock;

@@ -11,7 +11,7 @@
 
 #include "external.h"
 #include "server.h"
-#include "step.h"
+#include "clock.h"
 
 /* ---- events ---- */
 
@@ -171,7 +171,7 @@ world_set_clock(World *world, int machine, int64_t offset_us)
 	m->offset_us = offset_us;
 	(void) world_honest_tick(world, machine);
 	if (offset_us - m->honest_us <= world->config.max_step_us +
-		4 * IDGEN_STEP_NOISE_US)
+		4 * IDGEN_CLOCK_STEP_NOISE_US)
 	{
 		m->honest_us = max_of(m->honest_us, offset_us);
 		m->doubt_since_us = NEVER;
@@ -187,7 +187,7 @@ world_honest_tick(World *world, int machine)
 	Machine    *m = &world->machines[machine];
 
 	if (m->doubt_since_us != NEVER &&
-		world->now_us - m->doubt_since_us >= IDGEN_STEP_STANDS_US * 99 / 100)
+		world->now_us - m->doubt_since_us >= IDGEN_CLOCK_STEP_STANDS_US * 99 / 100)
 	{
 		m->honest_us = m->offset_us;
 		m->doubt_since_us = NEVER;
@@ -195,7 +195,7 @@ world_honest_tick(World *world, int machine)
 	return idgen_layout_tick_at(&world->config.layout,
 								(world_wall_us(world, machine) - m->offset_us +
 								 m->honest_us + world->config.max_step_us +
-								 4 * IDGEN_STEP_NOISE_US) / MS);
+								 4 * IDGEN_CLOCK_STEP_NOISE_US) / MS);
 }
 
 /* ---- what a seed configures ---- */

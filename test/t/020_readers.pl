@@ -89,7 +89,7 @@ is($other->value("SELECT count(*) FROM idgen_stat_cursor WHERE namespace LIKE 'n
 is($other->value("SELECT sum(ids) FROM idgen_stat_namespace WHERE namespace LIKE 'n%'"), 1000, 'and its count');
 
 my @readers = map { Idgen::Session->new($node) } 1 .. 30;
-my $read = 'DO $$ BEGIN LOOP PERFORM * FROM idgen_stat_counters(); PERFORM * FROM idgen_stat_cursors(); PERFORM * FROM idgen_stat_worker(); END LOOP; END $$';
+my $read = 'DO $$ BEGIN LOOP PERFORM * FROM idgen_stat_counters(); PERFORM * FROM idgen_stat_cursors(); PERFORM * FROM idgen_stat_authority_process(); END LOOP; END $$';
 $_->send($read) foreach @readers;
 $other->query("SET idgen.wait_timeout = '5s'");
 my %states;

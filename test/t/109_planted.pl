@@ -18,7 +18,7 @@ $node->safe_psql('postgres', "CREATE DATABASE $_ OWNER mallory") foreach ('victi
 # --- What is mentioned: operators, functions and types, out of the text itself.
 
 my $text = $script =~ s/^--.*\n//mgr =~ s/\@extschema\@//gr;
-my $statements = slurp_file("$ENV{IDGEN_TOP}/src/statement.c");
+my $statements = slurp_file("$ENV{IDGEN_TOP}/src/catalog/query.c");
 $text .= "\n$1" while $statements =~ /("(?:[^"\\]|\\.)*")/g;
 my %symbols = map { $_ => 1 } $text =~ /([-+*\/<>=~!\@#%^&|`?]+)/g;
 my %words = map { $_ => 1 } $text =~ /\b([a-z_][a-z_0-9]*)\b/g;
@@ -132,7 +132,7 @@ my %calls = (
 	idgen_alter_namespace => ["$other, '200 ms'::pg_catalog.interval"], idgen_allow => [ "$other, 'monitor'::pg_catalog.regrole, " . $text_of->('issue') ],
 	idgen_disallow => [ "$other, 'monitor'::pg_catalog.regrole, " . $text_of->('issue') ], idgen_fence_namespace => ["$other, NULL::bigint"],
 	idgen_adopt_namespace => ["$other, NULL::bigint, NULL::integer, NULL::integer"], idgen_confirm_clock => [''], idgen_trace => ["ID, $default"],
-	idgen_stat_counters => [''], idgen_stat_cursors => [''], idgen_stat_worker => [''], idgen_stat_reset => [''], idgen_retire_namespace => [$other]);
+	idgen_stat_counters => [''], idgen_stat_cursors => [''], idgen_stat_authority_process => [''], idgen_stat_reset => [''], idgen_retire_namespace => [$other]);
 my %with_tokens = map { $_ => 1 } ('idgen_activate', 'idgen_acquire_grant', 'idgen_deactivate', 'idgen_end_incarnation');
 my @missed = grep { my ($name) = /(\w+)\(/; !$calls{$name} && !$with_tokens{$name} } @signatures;
 is("@missed", '', 'every function is called');

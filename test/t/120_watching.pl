@@ -260,7 +260,7 @@ unlike($watcher->value("SELECT string_agg(t::text, ' ') FROM idgen_trace($id, 'p
 
 my $outsider = Idgen::Session->new($node, user => 'nobody_else');
 my @looks = ('SELECT * FROM idgen_stat_namespace', 'SELECT * FROM idgen_stat_cursor', 'SELECT * FROM idgen_stat_authority', 'SELECT * FROM idgen_trace(1)',
-	'SELECT * FROM idgen_stat_counters()', 'SELECT * FROM idgen_stat_cursors()', 'SELECT * FROM idgen_stat_worker()');
+	'SELECT * FROM idgen_stat_counters()', 'SELECT * FROM idgen_stat_cursors()', 'SELECT * FROM idgen_stat_authority_process()');
 is(join(' ', map { $watcher->sqlstate($_) } @looks), ' ' x $#looks, 'pg_monitor looks');
 is(join(' ', map { $outsider->sqlstate($_) } @looks), join(' ', ('42501') x @looks), 'others do not');
 is(join(' ', map { $_->sqlstate('SELECT idgen_stat_reset()') } ($watcher, $outsider)), '42501 42501', 'and neither resets');

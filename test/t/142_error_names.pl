@@ -7,7 +7,7 @@ use Test::More;
 
 sub text_of { my ($name) = @_; return slurp_file("$ENV{IDGEN_TOP}/$name"); }
 
-my %source = map { lc } map { s/[', ]//gr } text_of('src/failure.h') =~ /#define ERRCODE_IDGEN_(\w+)\s+MAKE_SQLSTATE\(([^)]*)\)/g;
+my %source = map { lc } map { s/[', ]//gr } text_of('src/error.h') =~ /#define ERRCODE_IDGEN_(\w+)\s+MAKE_SQLSTATE\(([^)]*)\)/g;
 my %manual = reverse text_of('README.md') =~ /^\| (IG\d+) \| `(\w+)` \|/mg;
 my ($comment) = text_of('sql/idgen--1.0.sql') =~ /COMMENT ON FUNCTION \@extschema\@\.idgen_next\(text\) IS\n'([^']*)'/;
 my %comment = reverse $comment =~ /(IG\d+) (\w+)/g;

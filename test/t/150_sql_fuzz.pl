@@ -6,7 +6,7 @@
 # interleave is up to the machine. After a failure, what was sent and answered last is in
 # 150_sql_fuzz_statements.log beside the server's log.
 #
-# To see it fail: IDGEN_BREAK=tenure-under-lock, token, statement-hidden.
+# To see it fail: IDGEN_BREAK=generation-under-lock, token, statement-hidden.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;

@@ -220,7 +220,7 @@ static const struct
 {
 	const char *name;
 	int64_t		needed;
-	IdgenGrantCourse course;	/* grant, length, wanted, dry, decided, published */
+	IdgenGrantTiming timing;	/* grant, length, wanted, dry, decided, published */
 	int64_t		length;
 }			length_cases[] = {
 	{"the first, published at once", 0, {{100, 101}, 1, 100, FIRST, 100, 100}, 0},
@@ -257,7 +257,7 @@ static void
 test_length_needed(void)
 {
 	for (size_t i = 0; i < UNIT_COUNT(length_cases); i++)
-		if (!CHECK_EQ(idgen_grant_length_needed(length_cases[i].needed, &length_cases[i].course, 1000),
+		if (!CHECK_EQ(idgen_grant_length_needed(length_cases[i].needed, &length_cases[i].timing, 1000),
 					  length_cases[i].length))
 			printf("# in the case: %s\n", length_cases[i].name);
 }
@@ -279,28 +279,28 @@ served_percent(int64_t usual, int64_t horizon, int64_t apart, int64_t way)
 	while (now < stop)
 	{
 		int64_t		length = needed > usual ? needed : usual;
-		IdgenGrantCourse course = {.length = length, .dry_at = INT64_MAX};
+		IdgenGrantTiming timing = {.length = length, .dry_at = INT64_MAX};
 		IdgenGrantFacts facts = {.now = now, .eligible = now, .high_water = granted_end < 0 ? 0 : granted_end,
 		.length = length, .horizon = horizon};
 		int64_t		retry_at;
 		int64_t		usable_from;
 
-		course.wanted_at = granted_end < 0 ? now : idgen_grant_due_at(granted_end, length, horizon, 0);
-		if (now < course.wanted_at ||
-			idgen_grant_decide(&facts, INT64_MAX, &course.grant, &retry_at) != IDGEN_GRANT_OK)
+		timing.wanted_at = granted_end < 0 ? now : idgen_grant_due_at(granted_end, length, horizon, 0);
+		if (now < timing.wanted_at ||
+			idgen_grant_decide(&facts, INT64_MAX, &timing.grant, &retry_at) != IDGEN_GRANT_OK)
 		{
 			now++;
 			continue;
 		}
 		if (granted_end >= 0)
-			course.dry_at = granted_end;
-		course.decided_at = now;
-		course.published_at = now + way;
-		usable_from = course.grant.start > course.published_at ? course.grant.start : course.published_at;
-		if (usable_from < course.grant.end && course.grant.start >= begin)
-			served += course.grant.end - usable_from;
-		needed = idgen_grant_length_needed(needed, &course, horizon);
-		granted_end = course.grant.end;
+			timing.dry_at = granted_end;
+		timing.decided_at = now;
+		timing.published_at = now + way;
+		usable_from = timing.grant.start > timing.published_at ? timing.grant.start : timing.published_at;
+		if (usable_from < timing.grant.end && timing.grant.start >= begin)
+			served += timing.grant.end - usable_from;
+		needed = idgen_grant_length_needed(needed, &timing, horizon);
+		granted_end = timing.grant.end;
 		now += way > apart ? way : apart;
 	}
 	return served * 100 / (stop - begin);

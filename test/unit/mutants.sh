@@ -21,7 +21,7 @@ core=${CORE:-../../src/core}
 export SEED=${SEED:-1}
 jobs_max=$(nproc 2>/dev/null || echo 2)
 case ${1:-unit} in
-	unit) suite=. programs='layout_test grant_test history_test cursor_test step_test quorum_test property_test' ;;
+	unit) suite=. programs='layout_test grant_test history_test cursor_test clock_test quorum_test property_test' ;;
 	fuzz)
 		suite=../fuzz
 		# no sequence of calls leads there: a cursor that has issued holds the grant it issued from
@@ -295,37 +295,37 @@ mutant 'a negative mark is accepted' grant.c \
 mutant 'due by half a horizon alone' grant.c \
 	's/min_tick(length, horizon \/ 2)/(horizon \/ 2 + 0 * length)/'
 mutant 'a grant that is late by its last tick is of use' grant.c \
-	's/if (left <= course->published_at - course->decided_at ||/if (left < course->published_at - course->decided_at ||/'
+	's/if (left <= timing->published_at - timing->decided_at ||/if (left < timing->published_at - timing->decided_at ||/'
 mutant 'a grant is of use until it is over' grant.c \
-	's/if (left <= course->published_at - course->decided_at ||/if (left <= 0 ||/'
+	's/if (left <= timing->published_at - timing->decided_at ||/if (left <= 0 ||/'
 mutant 'a grant may come a tick late' grant.c \
-	's/course->published_at > course->dry_at)/course->published_at > course->dry_at + (course->dry_at < INT64_MAX))/'
+	's/timing->published_at > timing->dry_at)/timing->published_at > timing->dry_at + (timing->dry_at < INT64_MAX))/'
 mutant 'a cursor that is just dry had to wait' grant.c \
-	's/course->published_at > course->dry_at)/course->published_at >= course->dry_at)/'
+	's/timing->published_at > timing->dry_at)/timing->published_at >= timing->dry_at)/'
 mutant 'a gap needs no longer grants' grant.c \
-	's/course->published_at > course->dry_at)/course->published_at < 0 * course->dry_at)/'
+	's/timing->published_at > timing->dry_at)/timing->published_at < 0 * timing->dry_at)/'
 mutant 'a late grant forgets what was needed before' grant.c \
-	's/return max_tick(needed, min_tick(2 \* course->length, horizon));/return min_tick(2 * course->length, horizon);/'
+	's/return max_tick(needed, min_tick(2 \* timing->length, horizon));/return min_tick(2 * timing->length, horizon);/'
 mutant 'a late grant is followed by one as long' grant.c \
-	's/return max_tick(needed, min_tick(2 \* course->length, horizon));/return max_tick(needed, min_tick(course->length, horizon));/'
+	's/return max_tick(needed, min_tick(2 \* timing->length, horizon));/return max_tick(needed, min_tick(timing->length, horizon));/'
 mutant 'grants are needed longer than the horizon' grant.c \
-	's/return max_tick(needed, min_tick(2 \* course->length, horizon));/return max_tick(needed, min_tick(2 * course->length, 2 * horizon));/'
+	's/return max_tick(needed, min_tick(2 \* timing->length, horizon));/return max_tick(needed, min_tick(2 * timing->length, 2 * horizon));/'
 mutant 'one in time undoes what a late one needed' grant.c \
-	's/if (needed > course->length)/if (needed > 2 * course->length)/'
+	's/if (needed > timing->length)/if (needed > 2 * timing->length)/'
 mutant 'longer grants are needed for ever' grant.c \
-	's/if (course->published_at - course->wanted_at <= enough)/if (course->published_at - course->wanted_at < 0 * enough)/'
+	's/if (timing->published_at - timing->wanted_at <= enough)/if (timing->published_at - timing->wanted_at < 0 * enough)/'
 mutant 'grants become shorter whatever they take' grant.c \
-	's/if (course->published_at - course->wanted_at <= enough)/if (course->published_at - course->wanted_at <= 0 * enough + INT64_MAX)/'
+	's/if (timing->published_at - timing->wanted_at <= enough)/if (timing->published_at - timing->wanted_at <= 0 * enough + INT64_MAX)/'
 mutant 'just enough is not' grant.c \
-	's/if (course->published_at - course->wanted_at <= enough)/if (course->published_at - course->wanted_at < enough)/'
+	's/if (timing->published_at - timing->wanted_at <= enough)/if (timing->published_at - timing->wanted_at < enough)/'
 mutant 'time counts from the decision' grant.c \
-	's/if (course->published_at - course->wanted_at <= enough)/if (course->published_at - course->decided_at <= enough)/'
+	's/if (timing->published_at - timing->wanted_at <= enough)/if (timing->published_at - timing->decided_at <= enough)/'
 mutant 'half a length is time to wait in' grant.c \
-	's/enough = course->length \/ 4;/enough = course->length \/ 2;/'
+	's/enough = timing->length \/ 4;/enough = timing->length \/ 2;/'
 mutant 'of several cursors the slowest decides' grant.c \
-	's/return min_tick(needed, course->length - max_tick(course->length \/ 8, 1));/return course->length - max_tick(course->length \/ 8, 1);/'
+	's/return min_tick(needed, timing->length - max_tick(timing->length \/ 8, 1));/return timing->length - max_tick(timing->length \/ 8, 1);/'
 mutant 'short grants stay a little longer' grant.c \
-	's/return min_tick(needed, course->length - max_tick(course->length \/ 8, 1));/return min_tick(needed, course->length - course->length \/ 8);/'
+	's/return min_tick(needed, timing->length - max_tick(timing->length \/ 8, 1));/return min_tick(needed, timing->length - timing->length \/ 8);/'
 mutant 'due by the length alone' grant.c \
 	's/min_tick(length, horizon \/ 2)/length/'
 mutant 'due by the later of length and half a horizon' grant.c \
@@ -877,125 +877,125 @@ mutant 'the epoch belongs to the time before it' layout.c \
 
 # ---- step ----
 
-mutant 'the offset is the wall clock' step.c \
+mutant 'the offset is the wall clock' clock.c \
 	's/return reading->wall_us - reading->elapsed_us;/return reading->wall_us;/'
-mutant 'noise is a step' step.c \
-	's/return IDGEN_STEP_NOISE_US + reading->error_us;/return reading->error_us;/'
-mutant 'the error of a reading is a step' step.c \
-	's/return IDGEN_STEP_NOISE_US + reading->error_us;/return IDGEN_STEP_NOISE_US + 0 * reading->error_us;/'
-mutant 'the greatest noise is a step' step.c \
+mutant 'noise is a step' clock.c \
+	's/return IDGEN_CLOCK_STEP_NOISE_US + reading->error_us;/return reading->error_us;/'
+mutant 'the error of a reading is a step' clock.c \
+	's/return IDGEN_CLOCK_STEP_NOISE_US + reading->error_us;/return IDGEN_CLOCK_STEP_NOISE_US + 0 * reading->error_us;/'
+mutant 'the greatest noise is a step' clock.c \
 	's/return difference > tolerance_of/return difference >= tolerance_of/'
-mutant 'the greatest noise back is a step' step.c \
+mutant 'the greatest noise back is a step' clock.c \
 	's/difference < -tolerance_of/difference <= -tolerance_of/'
-mutant 'a step back does not differ' step.c \
+mutant 'a step back does not differ' clock.c \
 	's/difference < -tolerance_of(reading);/false;/'
-mutant 'a step forward does not differ' step.c \
+mutant 'a step forward does not differ' clock.c \
 	's/return difference > tolerance_of(reading) ||/return/'
-mutant 'every reading is sure' step.c \
-	's/return reading->error_us <= IDGEN_STEP_NOISE_US;/return reading->error_us >= 0;/'
-mutant 'no reading is sure' step.c \
-	's/return reading->error_us <= IDGEN_STEP_NOISE_US;/return reading->error_us < 0;/'
-mutant 'a belief is forgotten' step.c \
+mutant 'every reading is sure' clock.c \
+	's/return reading->error_us <= IDGEN_CLOCK_STEP_NOISE_US;/return reading->error_us >= 0;/'
+mutant 'no reading is sure' clock.c \
+	's/return reading->error_us <= IDGEN_CLOCK_STEP_NOISE_US;/return reading->error_us < 0;/'
+mutant 'a belief is forgotten' clock.c \
 	's/record->known = true;/record->known = false;/'
-mutant 'believing keeps the doubt' step.c \
+mutant 'believing keeps the doubt' clock.c \
 	's/^\trecord->verdict = IDGEN_CLOCK_RIGHT;/\t(void) record->verdict;/'
-mutant 'believing keeps the offset' step.c \
+mutant 'believing keeps the offset' clock.c \
 	's/^\trecord->offset_us = offset_of(reading);/\t(void) record->offset_us;/'
-mutant 'believing keeps the latest reading' step.c \
+mutant 'believing keeps the latest reading' clock.c \
 	's/^\trecord->latest_us = reading->wall_us;/\t(void) record->latest_us;/'
-mutant 'a step stands without the kernel' step.c \
+mutant 'a step stands without the kernel' clock.c \
 	's/return policy->synchronised && is_sure(reading) &&/return (policy->synchronised || true) \&\& is_sure(reading) \&\&/'
-mutant 'a step stands by an unsure reading' step.c \
+mutant 'a step stands by an unsure reading' clock.c \
 	's/return policy->synchronised && is_sure(reading) &&/return policy->synchronised \&\&/'
-mutant 'a step stands at once' step.c \
-	's/reading->elapsed_us - record->pending_since_us >= IDGEN_STEP_STANDS_US &&/true \&\&/'
-mutant 'a step stands a moment late' step.c \
-	's/pending_since_us >= IDGEN_STEP_STANDS_US/pending_since_us > IDGEN_STEP_STANDS_US/'
-mutant 'a step of any size ahead is believed' step.c \
-	's/step < IDGEN_STEP_BELIEVED_MAX_US && step/step/'
-mutant 'a step of a day ahead is believed' step.c \
-	's/step < IDGEN_STEP_BELIEVED_MAX_US && step/step <= IDGEN_STEP_BELIEVED_MAX_US \&\& step/'
-mutant 'a step of any size back is believed' step.c \
-	's/ && step > -IDGEN_STEP_BELIEVED_MAX_US;/;/'
-mutant 'a step of a day back is believed' step.c \
-	's/step > -IDGEN_STEP_BELIEVED_MAX_US;/step >= -IDGEN_STEP_BELIEVED_MAX_US;/'
-mutant 'a step in question is measured from the wrong side' step.c \
+mutant 'a step stands at once' clock.c \
+	's/reading->elapsed_us - record->pending_since_us >= IDGEN_CLOCK_STEP_STANDS_US &&/true \&\&/'
+mutant 'a step stands a moment late' clock.c \
+	's/pending_since_us >= IDGEN_CLOCK_STEP_STANDS_US/pending_since_us > IDGEN_CLOCK_STEP_STANDS_US/'
+mutant 'a step of any size ahead is believed' clock.c \
+	's/step < IDGEN_CLOCK_STEP_BELIEVED_MAX_US && step/step/'
+mutant 'a step of a day ahead is believed' clock.c \
+	's/step < IDGEN_CLOCK_STEP_BELIEVED_MAX_US && step/step <= IDGEN_CLOCK_STEP_BELIEVED_MAX_US \&\& step/'
+mutant 'a step of any size back is believed' clock.c \
+	's/ && step > -IDGEN_CLOCK_STEP_BELIEVED_MAX_US;/;/'
+mutant 'a step of a day back is believed' clock.c \
+	's/step > -IDGEN_CLOCK_STEP_BELIEVED_MAX_US;/step >= -IDGEN_CLOCK_STEP_BELIEVED_MAX_US;/'
+mutant 'a step in question is measured from the wrong side' clock.c \
 	's/int64_t\t\tstep = offset_of(reading) - record->offset_us;/int64_t\t\tstep = record->offset_us - offset_of(reading) - 1;/'
-mutant 'no step is too great' step.c \
+mutant 'no step is too great' clock.c \
 	's/= step > policy->max_step_us + tolerance_of(reading);/= step == INT64_MAX;/'
-mutant 'every step forward is too great' step.c \
+mutant 'every step forward is too great' clock.c \
 	's/= step > policy->max_step_us + tolerance_of(reading);/= step > tolerance_of(reading);/'
-mutant 'the greatest step allowed is too great' step.c \
+mutant 'the greatest step allowed is too great' clock.c \
 	's/= step > policy->max_step_us + /= step >= policy->max_step_us + /'
-mutant 'noise counts as ahead' step.c \
+mutant 'noise counts as ahead' clock.c \
 	's/= step > policy->max_step_us + tolerance_of(reading);/= step > policy->max_step_us;/'
-mutant 'the last finding stays' step.c \
-	'/^idgen_step_decide(/,/^}/s/^\tfinding->step_us = 0;/\t(void) finding;/'
-mutant 'the last acceptance stays' step.c \
+mutant 'the last finding stays' clock.c \
+	'/^idgen_clock_decide(/,/^}/s/^\tfinding->step_us = 0;/\t(void) finding;/'
+mutant 'the last acceptance stays' clock.c \
 	's/^\tfinding->accepted_back = false;/\t(void) finding;/'
-mutant 'the first reading is judged' step.c \
+mutant 'the first reading is judged' clock.c \
 	's/if (!record->known)$/if (record->known \&\& record->latest_us < 0)/'
-mutant 'an unsure first reading is believed' step.c \
+mutant 'an unsure first reading is believed' clock.c \
 	's/return is_sure(reading) ? believe(record, reading) : IDGEN_CLOCK_RIGHT;/return believe(record, reading);/'
-mutant 'an unsure reading is believed' step.c \
+mutant 'an unsure reading is believed' clock.c \
 	's/^\t\tif (is_sure(reading))$/\t\tif (record->known)/'
-mutant 'an unsure reading clears a doubt' step.c \
+mutant 'an unsure reading clears a doubt' clock.c \
 	's/^\t\treturn record->verdict;/\t\treturn record->verdict = IDGEN_CLOCK_RIGHT;/'
-mutant 'a step is found by an unsure reading, and again' step.c \
+mutant 'a step is found by an unsure reading, and again' clock.c \
 	's/^\t\tfinding->step_us = 0;\t.*/\t\t(void) finding;/'
-mutant 'a step is found again and again' step.c \
+mutant 'a step is found again and again' clock.c \
 	's/seen = record->verdict == IDGEN_CLOCK_RIGHT ? record->offset_us :/seen = record->known ? record->offset_us :/'
-mutant 'a step is found of the wrong size' step.c \
+mutant 'a step is found of the wrong size' clock.c \
 	's/finding->step_us = offset - seen;/finding->step_us = step;/'
-mutant 'a step is never found' step.c \
+mutant 'a step is never found' clock.c \
 	's/^\t\tfinding->step_us = offset - seen;/\t\tfinding->step_us = 0;/'
-mutant 'a step back is believed' step.c \
+mutant 'a step back is believed' clock.c \
 	's/if (!ahead && reading->wall_us >= record->latest_us)/if (!ahead)/'
-mutant 'a step ahead is believed' step.c \
+mutant 'a step ahead is believed' clock.c \
 	's/if (!ahead && reading->wall_us >= record->latest_us)/if (reading->wall_us >= record->latest_us)/'
-mutant 'the same reading again is behind' step.c \
+mutant 'the same reading again is behind' clock.c \
 	's/reading->wall_us >= record->latest_us)/reading->wall_us > record->latest_us)/'
-mutant 'a second step goes on with the time of the first' step.c \
+mutant 'a second step goes on with the time of the first' clock.c \
 	's/if (record->verdict == IDGEN_CLOCK_RIGHT || finding->step_us != 0)/if (record->verdict == IDGEN_CLOCK_RIGHT)/'
-mutant 'a first step below noise has no time of its own' step.c \
+mutant 'a first step below noise has no time of its own' clock.c \
 	's/if (record->verdict == IDGEN_CLOCK_RIGHT || finding->step_us != 0)/if (finding->step_us != 0)/'
-mutant 'the time of a step begins anew' step.c \
+mutant 'the time of a step begins anew' clock.c \
 	's/if (record->verdict == IDGEN_CLOCK_RIGHT || finding->step_us != 0)/if (record->known)/'
-mutant 'a pending offset is not remembered' step.c \
+mutant 'a pending offset is not remembered' clock.c \
 	's/^\t\trecord->pending_us = offset;/\t\t(void) record->pending_us;/'
-mutant 'a pending time is not remembered' step.c \
+mutant 'a pending time is not remembered' clock.c \
 	's/^\t\trecord->pending_since_us = reading->elapsed_us;/\t\t(void) record->pending_since_us;/'
-mutant 'a step back is accepted silently' step.c \
+mutant 'a step back is accepted silently' clock.c \
 	's/finding->accepted_back = !ahead;/finding->accepted_back = false;/'
-mutant 'a step forward is accepted as one back' step.c \
+mutant 'a step forward is accepted as one back' clock.c \
 	's/finding->accepted_back = !ahead;/finding->accepted_back = true;/'
-mutant 'ahead is called behind' step.c \
+mutant 'ahead is called behind' clock.c \
 	's/record->verdict = ahead ? IDGEN_CLOCK_AHEAD : IDGEN_CLOCK_BEHIND;/record->verdict = IDGEN_CLOCK_BEHIND;/'
-mutant 'a confirmation leaves the last finding' step.c \
-	'/^idgen_step_confirm(/,/^}/s/^\tfinding->step_us = 0;/\t(void) finding;/'
-mutant 'a confirmation hides a step back' step.c \
+mutant 'a confirmation leaves the last finding' clock.c \
+	'/^idgen_clock_confirm(/,/^}/s/^\tfinding->step_us = 0;/\t(void) finding;/'
+mutant 'a confirmation hides a step back' clock.c \
 	's/^\t\treading->wall_us < record->latest_us;/\t\tfalse;/'
-mutant 'a confirmation of the same reading is a step back' step.c \
+mutant 'a confirmation of the same reading is a step back' clock.c \
 	's/^\t\treading->wall_us < record->latest_us;/\t\treading->wall_us <= record->latest_us;/'
-mutant 'a confirmation of nothing is a step back' step.c \
+mutant 'a confirmation of nothing is a step back' clock.c \
 	's/finding->accepted_back = record->known &&/finding->accepted_back = !record->known ||/'
-mutant 'a confirmation changes nothing' step.c \
+mutant 'a confirmation changes nothing' clock.c \
 	's/(void) believe(record, reading);/(void) believe;/'
-mutant 'a record behind is resumed as if right' step.c \
+mutant 'a record behind is resumed as if right' clock.c \
 	's/if (!record->known || record->verdict == IDGEN_CLOCK_BEHIND)/if (!record->known)/'
-mutant 'a record unknown is resumed' step.c \
+mutant 'a record unknown is resumed' clock.c \
 	's/if (!record->known || record->verdict == IDGEN_CLOCK_BEHIND)/if (record->verdict == IDGEN_CLOCK_BEHIND)/'
-mutant 'resuming forgets the time between' step.c \
+mutant 'resuming forgets the time between' clock.c \
 	's/^\t\trecord->latest_us = expected;/\t\t(void) expected;/'
-mutant 'resuming takes noise for a step back' step.c \
+mutant 'resuming takes noise for a step back' clock.c \
 	's/reading->wall_us < expected && !differ(/reading->wall_us > expected \&\& !differ(/'
-mutant 'resuming believes a step back' step.c \
+mutant 'resuming believes a step back' clock.c \
 	's/reading->wall_us < expected && !differ(reading, record->offset_us))/reading->wall_us < expected)/'
-mutant 'resuming moves the latest reading back' step.c \
+mutant 'resuming moves the latest reading back' clock.c \
 	's/if (expected > record->latest_us)/if (expected != 0)/'
-mutant 'a pending step is the offset' step.c \
+mutant 'a pending step is the offset' clock.c \
 	's/record->pending_us - record->offset_us : 0;/record->pending_us : 0;/'
-mutant 'a step is pending for ever' step.c \
+mutant 'a step is pending for ever' clock.c \
 	's/return record->known && record->verdict != IDGEN_CLOCK_RIGHT ?/return record->known ?/'
 
 # ---- quorum ----

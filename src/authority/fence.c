@@ -1,0 +1,365 @@
+/*
+ * fence.c
+ *		Compare an authority with its record, fence it, take it over.
+ *
+ * Everything here runs in a transaction of the authority worker.  A fence moves
+ * the floor of a namespace past all that a lost or living copy of its authority
+ * can have granted, ends every incarnation, and so makes whatever the marks say
+ * below it irrelevant.  Whoever calls it kills the namespace's cursors when the
+ * transaction has committed.
+ */
+#include "compat.h"
+
+#include "authority/fence.h"
+
+#include "access/xlogrecovery.h"
+#include "commands/dbcommands.h"
+#include "miscadmin.h"
+
+#include "clock.h"
+#include "shmem/ended.h"
+#include "catalog/grant_rows.h"
+#include "catalog/identity.h"
+#include "catalog/namespace_rows.h"
+#include "settings.h"
+#include "shmem/counters.h"
+#include "shmem/clock_judge.h"
+#include "catalog/tables.h"
+
+/* What was found, for the operator. */
+static const char *
+verdict_detail(IdgenIdentityVerdict verdict)
+{
+	switch (verdict)
+	{
+		case IDGEN_IDENTITY_SAME:
+		case IDGEN_IDENTITY_OTHER_DATABASE:
+			break;				/* nobody is refused for it */
+		case IDGEN_IDENTITY_OTHER_SYSTEM:
+			return "It was recorded on another database cluster; this looks like a restored dump or pg_upgrade.";
+		case IDGEN_IDENTITY_OTHER_TIMELINE:
+			return "It was recorded on another timeline; this looks like a promotion or a point-in-time recovery.";
+		case IDGEN_IDENTITY_OTHER_CONTROL:
+			return "It was recorded with other data files; this looks like a copied data directory or a backup started without recovery.";
+		case IDGEN_IDENTITY_OTHER_FILES:
+			return "The files of the database were recreated.";
+	}
+	return "";
+}
+
+/*
+ * The tick of the newest commit this server replayed from another one; far in
+ * the past if it has replayed none.
+ */
+static int64
+last_replayed_tick(const IdgenLayout *layout)
+{
+	TimestampTz time = GetLatestXTime();
+
+	return time == 0 ? PG_INT64_MIN / 2 :
+		idgen_layout_tick_at(layout, time / 1000 + POSTGRES_EPOCH_MS) + 1;
+}
+
+/*
+ * The clock, if it is not ahead: a floor in a future that may not come would end
+ * the namespace until then.  Who calls a fence has looked before; this is for a
+ * step in between.
+ */
+static IdgenClockView
+believed_clock(void)
+{
+	IdgenClockView clock;
+
+	idgen_clock_judge(&clock);
+	if (clock.verdict == IDGEN_CLOCK_AHEAD)
+		ereport(ERROR,
+				(errcode(ERRCODE_IDGEN_CLOCK_ERROR),
+				 errmsg("cannot fence while the system clock is set forward too far")));
+	return clock;
+}
+
+/* Raise the floor past what the facts allow for; what they lack is filled in. */
+static void
+raise_floor(const IdgenNamespace *ns, IdgenFenceFacts *facts)
+{
+	const IdgenLayout *layout = &ns->row.layout;
+
+	facts->horizon = idgen_layout_ticks_ceil(layout, layout->horizon_ms);
+	facts->clock_error =
+		idgen_layout_ticks_ceil(layout, Max(idgen_max_clock_error_ms, 1));
+	idgen_namespace_rows_raise_floor(ns->name,
+									 idgen_fence_floor(facts,
+													   idgen_layout_tick_count(layout)));
+}
+
+/*
+ * Fence a namespace, also past the tick "above" (0 = none).
+ */
+void
+idgen_fence_raise(const IdgenNamespace *ns, int64 above)
+{
+	const IdgenLayout *layout = &ns->row.layout;
+	IdgenClockView clock = believed_clock();
+	IdgenFenceFacts facts = {
+		.now = idgen_layout_tick_at(layout, clock.latest_ms),
+		.last_clock = Max(idgen_namespace_rows_last_clock(ns->name),
+						  last_replayed_tick(layout)),
+		.highest_mark = idgen_namespace_rows_highest_mark(ns->name),
+		.above = above
+	};
+
+	raise_floor(ns, &facts);
+	idgen_grant_rows_end_all(ns->name);
+	idgen_namespace_rows_reset_sums(ns->name);
+	idgen_stats_add(idgen_stats_get(MyDatabaseId, ns->name),
+					IDGEN_COUNTER_FENCES, 1);
+}
+
+/* Take a namespace over as ours: a new uuid, this server's identity. */
+void
+idgen_fence_take_over(const IdgenNamespace *ns)
+{
+	IdgenAuthorityRow row = ns->authority;
+	IdgenIdentity here;
+
+	idgen_identity_read(&here);
+	idgen_identity_make_uuid(&row.uuid);
+	if (!ns->has_identity)
+		idgen_namespace_rows_format_text(&ns->row.layout, row.format);
+	row.split_modulus = ns->row.split_parts;
+	row.split_remainder = idgen_split_class(here.timeline, ns->row.split_parts);
+	row.identity = here;
+	idgen_namespace_rows_write_identity(ns->name, &row);
+	idgen_namespace_rows_reset_sums(ns->name);
+	idgen_stats_set_copied(idgen_stats_get(MyDatabaseId, ns->name), false);
+}
+
+/* Fence a namespace, and take it over. */
+static IdgenOwnership
+fence_and_take_over(const IdgenNamespace *ns)
+{
+	idgen_fence_raise(ns, 0);
+	idgen_fence_take_over(ns);
+	return IDGEN_OWNERSHIP_CHANGED;
+}
+
+/*
+ * A copy of a database of this server is an ID space of its own, with a lineage of its
+ * own.  It goes on above all that it holds, and nobody goes on under an incarnation of
+ * its original.
+ */
+static void
+begin_anew(const IdgenNamespace *ns)
+{
+	pg_uuid_t	lineage;
+
+	idgen_identity_make_uuid(&lineage);
+	idgen_namespace_rows_write_lineage(ns->name, &lineage);
+	idgen_namespace_rows_raise_floor(ns->name, idgen_namespace_rows_highest_mark(ns->name));
+	idgen_grant_rows_end_all(ns->name);
+	idgen_fence_take_over(ns);
+}
+
+/* The policy, out of its name. */
+static IdgenPromotion
+promotion_policy(const IdgenNamespace *ns)
+{
+	static const struct
+	{
+		const char *name;
+		IdgenPromotion policy;
+	}			policies[] = {
+		{"fence", IDGEN_PROMOTION_FENCE},
+		{"split", IDGEN_PROMOTION_SPLIT},
+		{"trust", IDGEN_PROMOTION_TRUST},
+		{"refuse", IDGEN_PROMOTION_REFUSE},
+	};
+
+	for (size_t i = 0; i < lengthof(policies); i++)
+		if (strcmp(ns->row.promotion, policies[i].name) == 0)
+			return policies[i].policy;
+	return IDGEN_PROMOTION_REFUSE;
+}
+
+/*
+ * Before a server begins at once on a part that an ancestor used: move the floor past
+ * all that it can have granted before the timeline began that ended its role.  That
+ * time has passed by the reading that judged it old enough, so this delays nothing;
+ * but the next reading may be an earlier one.
+ */
+static void
+pass_ancestors(const IdgenNamespace *ns, int64 begun_ms)
+{
+	IdgenFenceFacts facts = {
+		.now = idgen_layout_tick_at(&ns->row.layout, begun_ms)
+	};
+
+	raise_floor(ns, &facts);
+}
+
+/*
+ * A database may have been made from a template, last used on an earlier timeline, in
+ * place of one that was dropped.  Its marks are the template's, so without a fence the
+ * floor has to be past what was issued under its name.
+ */
+static void
+pass_dropped(const IdgenNamespace *ns)
+{
+	const IdgenLayout *layout = &ns->row.layout;
+	char	   *database_name = get_database_name(MyDatabaseId);
+	int64		limit_ms = believed_clock().latest_ms + idgen_max_clock_error_ms +
+		2 * IDGEN_HORIZON_MS_MAX;
+	int64		until_ms = idgen_ended_dropped_until(MyDatabaseId,
+													 database_name ? database_name : "",
+													 ns->name, limit_ms);
+
+	if (until_ms > 0)
+		idgen_namespace_rows_raise_floor(ns->name,
+										 Min(idgen_layout_tick_at(layout, until_ms - 1) + 1,
+											 idgen_layout_tick_count(layout)));
+}
+
+/* What is known of the way from the recorded timeline to the present one. */
+static IdgenPromotionFacts
+promotion_facts(const IdgenNamespace *ns, const IdgenIdentity *here)
+{
+	IdgenPromotionFacts facts = {
+		.policy = promotion_policy(ns),
+		.is_recreated = idgen_identity_is_recreated(&ns->authority.identity, here),
+		.recorded = ns->authority.identity.timeline,
+		.present = here->timeline,
+		.now_ms = idgen_clock_wall_ms(),
+		.horizon_ms = ns->row.layout.horizon_ms,
+		.clock_error_ms = idgen_max_clock_error_ms,
+		.parts = ns->row.split_parts,
+		.recorded_ms = idgen_namespace_rows_recorded_ms(ns->name)
+	};
+
+	idgen_identity_read_history(&facts);
+	return facts;
+}
+
+/*
+ * This server was promoted on its own files: the record moves on to the new timeline,
+ * and the incarnations go on, as after a restart.
+ */
+static void
+move_record(const IdgenNamespace *ns, const IdgenIdentity *here)
+{
+	IdgenAuthorityRow row = ns->authority;
+
+	row.identity = *here;
+	idgen_namespace_rows_write_identity(ns->name, &row);
+}
+
+/* The timeline has changed: a promotion or a point-in-time recovery. */
+static IdgenOwnership
+change_timeline(const IdgenNamespace *ns, const IdgenPromotionFacts *facts,
+				IdgenError *error)
+{
+	int64		begun_ms;
+
+	switch (idgen_promotion_judge(facts, &begun_ms))
+	{
+		case IDGEN_PROMOTION_AT_ONCE:
+			if (begun_ms != IDGEN_BEGUN_NEVER)
+				pass_ancestors(ns, begun_ms);
+			pass_dropped(ns);
+			idgen_grant_rows_end_all(ns->name);
+			idgen_fence_take_over(ns);
+			return IDGEN_OWNERSHIP_CHANGED;
+		case IDGEN_PROMOTION_WAIT:
+			return fence_and_take_over(ns);
+		case IDGEN_PROMOTION_NEVER:
+			break;
+	}
+	idgen_error_set(error, IDGEN_ERROR_COPIED,
+					  verdict_detail(IDGEN_IDENTITY_OTHER_TIMELINE),
+					  "Its promotion policy is \"refuse\". Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() with its name.");
+	return IDGEN_OWNERSHIP_REFUSED;
+}
+
+/*
+ * The files are the recorded ones, but older than what was granted from them: an
+ * old copy of the data directory was copied into them.  The server's own file of
+ * bounds was not, since the copy has another under another name.  No twin can
+ * live, so that nobody is asked: the namespace is fenced, past that bound.  False
+ * if it is not so.
+ */
+static bool
+fence_overtaken(const IdgenNamespace *ns)
+{
+	const IdgenLayout *layout = &ns->row.layout;
+	int64		reached_ms;
+	int64		bound_ms;
+
+	if (!idgen_layout_unix_ms(layout, idgen_namespace_rows_highest_mark(ns->name), &reached_ms) ||
+		!idgen_ended_overtook(MyDatabaseId, ns->name, &ns->authority.uuid, reached_ms,
+							  &bound_ms))
+		return false;
+	ereport(LOG,
+			(errmsg("the tables of idgen namespace \"%s\" are older than what was granted from them; it is fenced",
+					ns->name),
+			 errdetail("This looks like a backup that was copied over the data directory.")));
+	idgen_fence_raise(ns, idgen_layout_tick_at(layout, bound_ms) + 1);
+	idgen_fence_take_over(ns);
+	return true;
+}
+
+/*
+ * Compare this server and database with what is recorded, before the first
+ * grant of the worker's life (S9, DESIGN 8).
+ */
+IdgenOwnership
+idgen_fence_verify(const IdgenNamespace *ns, IdgenError *error)
+{
+	IdgenIdentity recorded = ns->authority.identity;
+	IdgenIdentity here;
+	IdgenIdentityVerdict verdict = IDGEN_IDENTITY_OTHER_SYSTEM;
+	IdgenPromotionFacts facts;
+	bool		moved = false;
+
+	if (ns->has_identity)
+	{
+		idgen_identity_read(&here);
+		verdict = idgen_identity_compare(&recorded, &here);
+	}
+
+	/* a database may still be another one, or made anew, on a server that was
+	 * promoted on its own files */
+	if (verdict == IDGEN_IDENTITY_OTHER_TIMELINE)
+	{
+		facts = promotion_facts(ns, &here);
+		moved = idgen_identity_is_in_place(&recorded, &here, &facts);
+		if (moved)
+		{
+			recorded.timeline = here.timeline;
+			verdict = idgen_identity_compare(&recorded, &here);
+		}
+	}
+	if (verdict == IDGEN_IDENTITY_SAME && fence_overtaken(ns))
+		return IDGEN_OWNERSHIP_CHANGED;
+	switch (idgen_takeover_judge(verdict,
+								 idgen_on_copied_authority == IDGEN_ON_COPIED_FENCE))
+	{
+		case IDGEN_TAKEOVER_NONE:
+			if (!moved)
+				return IDGEN_OWNERSHIP_OURS;
+			move_record(ns, &here);
+			return IDGEN_OWNERSHIP_CHANGED;
+		case IDGEN_TAKEOVER_PROMOTED:
+			return change_timeline(ns, &facts, error);
+		case IDGEN_TAKEOVER_FENCED:
+			return fence_and_take_over(ns);
+		case IDGEN_TAKEOVER_TEMPLATE:
+			begin_anew(ns);
+			return IDGEN_OWNERSHIP_CHANGED;
+		case IDGEN_TAKEOVER_REFUSED:
+			break;
+	}
+	idgen_error_set(error, IDGEN_ERROR_COPIED,
+					  ns->has_identity ? verdict_detail(verdict) :
+					  "Its identity is missing, as after a restore of its marks.",
+					  NULL);
+	return IDGEN_OWNERSHIP_REFUSED;
+}

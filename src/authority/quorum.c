@@ -1,0 +1,275 @@
+/*
+ * quorum.c
+ *		Ask the WAL senders what synchronous standbys have flushed.
+ *
+ * PostgreSQL itself releases whoever waits for synchronous replication also
+ * when the wait is cancelled, the setting is emptied, or the standby is the
+ * receiver of a logical subscription, which holds none of the authority's
+ * tables.  None of these may make a grant usable.  So nobody waits there: the
+ * positions are read, and counted by the setting in force, each time anew.
+ * Nothing is remembered as confirmed but what has been published since.
+ */
+#include "compat.h"
+
+#include "authority/quorum.h"
+
+#include "access/xlog.h"
+#include "catalog/pg_authid.h"
+#include "miscadmin.h"
+#include "replication/syncrep.h"
+#include "replication/walsender.h"
+#include "replication/walsender_private.h"
+#include "storage/latch.h"
+#include "storage/spin.h"
+#include "utils/backend_status.h"
+#include "utils/memutils.h"
+#include "utils/wait_event.h"
+
+#include "clock.h"
+#include "core/quorum.h"
+
+/* So long at most the names of standbys are not read again. */
+#define NAMES_FOR_US	INT64_C(1000000)
+
+/* How often somebody who waits looks. */
+#define LOOK_EVERY_MS	5
+
+/* What is known of the process in a place of the WAL senders. */
+typedef struct IdgenSender
+{
+	pid_t		pid;
+	int32		priority;		/* by the setting; 0 = it does not count */
+} IdgenSender;
+
+static IdgenSender *senders = NULL;	/* [max_wal_senders] */
+static int64 senders_read_us;
+static SyncRepConfigData *senders_setting = NULL;	/* a copy of what they were
+													 * read for */
+
+/* Does synchronous_standby_names name anybody? */
+bool
+idgen_quorum_named(void)
+{
+	return SyncRepConfig != NULL;
+}
+
+/* The place of a name in the setting, from 1; 0 if it is not there. */
+static int32
+place_in_setting(const char *name)
+{
+	const char *member = SyncRepConfig->member_names;
+
+	for (int i = 1; i <= SyncRepConfig->nmembers; i++)
+	{
+		if (strcmp(member, "*") == 0 || pg_strcasecmp(member, name) == 0)
+			return i;
+		member += strlen(member) + 1;
+	}
+	return 0;
+}
+
+/* The place of a process in the setting, if it sends physical WAL; else 0. */
+static int32
+priority_of(pid_t pid)
+{
+	int			count = pgstat_fetch_stat_numbackends();
+
+	for (int i = 1; i <= count; i++)
+	{
+		const PgBackendStatus *status = idgen_backend_status(i);
+
+		if (status == NULL || status->st_procpid != pid)
+			continue;
+
+		/* who decodes is connected to a database */
+		if (status->st_backendType != B_WAL_SENDER ||
+			OidIsValid(status->st_databaseid))
+			return 0;
+		return place_in_setting(status->st_appname);
+	}
+	return 0;
+}
+
+/*
+ * Its state, under its lock; false if it is not in use or does not stream.  What
+ * a standby has flushed that was not sent to it from here is another history.
+ */
+static bool
+read_sender(int i, pid_t *pid, XLogRecPtr *flushed)
+{
+	WalSnd	   *sender = &WalSndCtl->walsnds[i];
+	bool		streams;
+
+	SpinLockAcquire(&sender->mutex);
+	*pid = sender->pid;
+	*flushed = sender->flush;
+	streams = (sender->state == WALSNDSTATE_STREAMING ||
+			   sender->state == WALSNDSTATE_STOPPING) &&
+		sender->flush <= sender->sentPtr;
+	SpinLockRelease(&sender->mutex);
+	return *pid != 0 && streams && !XLogRecPtrIsInvalid(*flushed);
+}
+
+/* Is the setting what the names were read for? */
+static bool
+same_setting(void)
+{
+	return senders_setting != NULL &&
+		senders_setting->config_size == SyncRepConfig->config_size &&
+		memcmp(senders_setting, SyncRepConfig, SyncRepConfig->config_size) == 0;
+}
+
+static void
+keep_setting(void)
+{
+	if (senders_setting != NULL)
+		pfree(senders_setting);
+	senders_setting = MemoryContextAlloc(TopMemoryContext, SyncRepConfig->config_size);
+	memcpy(senders_setting, SyncRepConfig, SyncRepConfig->config_size);
+}
+
+/* Read names again: all are old, the setting changed, or a process did. */
+static void
+read_names(void)
+{
+	pgstat_clear_backend_activity_snapshot();
+	for (int i = 0; i < max_wal_senders; i++)
+	{
+		pid_t		pid;
+		XLogRecPtr	flushed;
+
+		if (!read_sender(i, &pid, &flushed))
+			pid = 0;
+		senders[i].pid = pid;
+		senders[i].priority = pid == 0 ? 0 : priority_of(pid);
+	}
+	pgstat_clear_backend_activity_snapshot();
+	senders_read_us = idgen_clock_monotonic_us();
+	if (!same_setting())
+		keep_setting();
+}
+
+/* Make sure that the names belong to the processes there are. */
+static void
+bring_names(void)
+{
+	bool		current;
+
+	if (senders == NULL)
+		senders = MemoryContextAllocZero(TopMemoryContext,
+										 (max_wal_senders + 1) * sizeof(IdgenSender));
+	current = same_setting() && idgen_clock_monotonic_us() - senders_read_us < NAMES_FOR_US;
+	for (int i = 0; i < max_wal_senders && current; i++)
+	{
+		pid_t		pid;
+		XLogRecPtr	flushed;
+
+		if (read_sender(i, &pid, &flushed))
+			current = pid == senders[i].pid;
+	}
+	if (!current)
+		read_names();
+}
+
+/* The standbys that count now, in a palloc'd array. */
+static IdgenStandby *
+list_standbys(int *count)
+{
+	IdgenStandby *standbys = palloc((max_wal_senders + 1) * sizeof(IdgenStandby));
+
+	*count = 0;
+	bring_names();
+	for (int i = 0; i < max_wal_senders; i++)
+	{
+		pid_t		pid;
+		XLogRecPtr	flushed;
+
+		if (!read_sender(i, &pid, &flushed) || pid != senders[i].pid ||
+			senders[i].priority == 0)
+			continue;
+		standbys[*count].priority = senders[i].priority;
+		standbys[*count].flushed = flushed;
+		(*count)++;
+	}
+	return standbys;
+}
+
+/*
+ * Are enough standbys there to confirm anything?  If not, the failure says what
+ * is missing, and *may_come whether it can come without a change of settings.
+ */
+bool
+idgen_quorum_available(IdgenError *error, bool *may_come)
+{
+	int			count;
+	char		detail[IDGEN_ERROR_TEXT_MAX];
+
+	*may_come = idgen_quorum_named();
+	if (!idgen_quorum_named())
+	{
+		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE,
+						  "Its durability is \"quorum\", and \"synchronous_standby_names\" is empty.",
+						  "Name physical standbys in \"synchronous_standby_names\". They confirm what is granted, and likewise a change to another durability.");
+		return false;
+	}
+	pfree(list_standbys(&count));
+	if (count >= SyncRepConfig->num_sync)
+		return true;
+	snprintf(detail, sizeof(detail),
+			 "Its durability is \"quorum\", and of the standbys in \"synchronous_standby_names\" %d physical ones are needed and %d are streaming.",
+			 SyncRepConfig->num_sync, count);
+	idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE, detail,
+					  "Connect the standbys, or correct \"synchronous_standby_names\". Receivers of logical replication do not count.");
+	return false;
+}
+
+/* Everything this process has committed, or can have read, lies before this. */
+XLogRecPtr
+idgen_quorum_here(void)
+{
+	return GetFlushRecPtr(NULL);
+}
+
+/*
+ * The position that the standbys the setting asks for have flushed; invalid,
+ * which is before all others, if there are not enough of them.
+ */
+XLogRecPtr
+idgen_quorum_confirmed(void)
+{
+	IdgenStandby *standbys;
+	int			count;
+	uint64		confirmed;
+
+	if (!idgen_quorum_named())
+		return InvalidXLogRecPtr;
+	standbys = list_standbys(&count);
+	confirmed = idgen_quorum_position(standbys, count, SyncRepConfig->num_sync,
+									  SyncRepConfig->syncrep_method ==
+									  SYNC_REP_PRIORITY);
+	pfree(standbys);
+	return confirmed;
+}
+
+/*
+ * Wait until a position is confirmed, or a monotonic time has come; cancellable.
+ * For sessions.
+ */
+bool
+idgen_quorum_wait(XLogRecPtr position, int64 until_us)
+{
+	static uint32 wait_event = 0;
+
+	if (wait_event == 0)
+		wait_event = idgen_wait_event("IdgenQuorum");
+	while (idgen_quorum_confirmed() < position)
+	{
+		if (idgen_clock_monotonic_us() >= until_us)
+			return false;
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 LOOK_EVERY_MS, wait_event);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+	return true;
+}

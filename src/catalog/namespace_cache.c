@@ -1,0 +1,386 @@
+/*
+ * namespace_cache.c
+ *		Look namespaces up by name, and notice when they change.
+ *
+ * Entries are read from the tables once and kept until an invalidation says
+ * that some namespace changed (idgen_tables_announce), which reaches an open
+ * session at its next statement, like any change of a catalog.
+ */
+#include "compat.h"
+
+#include "catalog/namespace_cache.h"
+
+#include "access/xact.h"
+#include "common/hashfn.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+
+#include "catalog/identity.h"
+#include "catalog/namespace_rows.h"
+#include "shmem/shmem.h"
+
+uint64		idgen_namespace_version = 1;
+
+static HTAB *entries = NULL;
+
+static void
+namespaces_changed(void)
+{
+	idgen_namespace_version++;
+}
+
+/* Who is a member of what changed, and so perhaps who may issue. */
+static void
+membership_changed(Datum arg, int cache, uint32 hash)
+{
+	namespaces_changed();
+}
+
+/* Once per process that preloads or loads the library. */
+void
+idgen_namespace_init(void)
+{
+	idgen_tables_watch(namespaces_changed);
+	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, membership_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHOID, membership_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(DATABASEOID, membership_changed, (Datum) 0);
+}
+
+static void
+undefined_namespace(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_OBJECT),
+			 errmsg("namespace \"%s\" does not exist", name),
+			 errhint("Create it with idgen_create_namespace().")));
+}
+
+/* Is this a change of another namespace, or the same one as before? */
+static bool
+same_namespace(const IdgenNamespace *ns, const IdgenAuthorityRow *authority)
+{
+	return ns->has_identity &&
+		idgen_same_uuid(&ns->authority.uuid, &authority->uuid);
+}
+
+/* Forget what was issued and from where: this is another ID space. */
+static void
+forget_session(IdgenNamespace *ns)
+{
+	ns->last_id = 0;
+	ns->last_tick = -1;
+	ns->last_worker = -1;
+	ns->last_generation = 0;
+	ns->pool_version = 0;
+	ns->ref_count = 0;
+	ns->at = 0;
+	ns->home = 0;
+	ns->contentions = 0;
+	ns->stats = NULL;
+}
+
+/*
+ * What a namespace without an identity goes by in requests, until it is taken
+ * over: every process makes the same of its name.
+ */
+static void
+stand_in_uuid(const char *name, pg_uuid_t *uuid)
+{
+	uint64		halves[2];
+
+	for (int i = 0; i < 2; i++)
+		halves[i] = hash_bytes_extended((const unsigned char *) name,
+										(int) strlen(name), (uint64) i + 1);
+	StaticAssertStmt(sizeof(halves) == UUID_LEN, "two halves make a uuid");
+	memcpy(uuid->data, halves, UUID_LEN);
+}
+
+/*
+ * Read an entry anew from the tables.  False if the namespace is gone; then
+ * the entry stays out of date.  Here and below, until_us is the monotonic time
+ * until which a lock on the tables is waited for; 0 is idgen.wait_timeout from
+ * now on.
+ */
+static bool
+refresh(IdgenNamespace *ns, int64 until_us)
+{
+	uint64		version;
+	IdgenAuthorityRow authority;
+	TransactionId xmin = InvalidTransactionId;
+	bool		has_identity;
+
+	/* find reads catalogs, and so may process invalidations: version after */
+	if (!idgen_tables_find())
+		return false;
+	version = idgen_namespace_version;
+	if (!idgen_tables_read_namespace(ns->name, &ns->row, until_us))
+		return false;
+	has_identity = idgen_tables_read_authority(ns->name, &authority, &xmin, until_us);
+	if (!has_identity || !same_namespace(ns, &authority))
+		forget_session(ns);
+	ns->has_identity = has_identity;
+	ns->format_changed = false;
+	if (!has_identity)
+	{
+		memset(&ns->authority, 0, sizeof(ns->authority));
+		stand_in_uuid(ns->name, &ns->authority.uuid);
+	}
+	else
+	{
+		char		format[IDGEN_FORMAT_MAX];
+
+		ns->authority = authority;
+		idgen_namespace_rows_format_text(&ns->row.layout, format);
+		ns->format_changed = strcmp(format, authority.format) != 0 ||
+			ns->row.split_parts != authority.split_modulus;
+	}
+	ns->made_here = has_identity && TransactionIdIsCurrentTransactionId(xmin);
+	ns->quorum = strcmp(ns->row.durability, "quorum") == 0;
+	ns->run_ahead = ns->row.run_ahead_ms / ns->row.layout.tick_ms;
+	ns->allowed_user = InvalidOid;
+	ns->version = version;
+	ns->open_version = 0;
+	return true;
+}
+
+/* The same, at any time. */
+bool
+idgen_namespace_refresh(IdgenNamespace *ns)
+{
+	return refresh(ns, 0);
+}
+
+static IdgenNamespace *
+find_or_make_entry(const char *key)
+{
+	bool		exists;
+	IdgenNamespace *ns;
+
+	if (entries == NULL)
+	{
+		HASHCTL		control = {
+			.keysize = NAMEDATALEN,
+			.entrysize = sizeof(IdgenNamespace),
+			.hcxt = TopMemoryContext
+		};
+
+		entries = hash_create("idgen namespaces", 8, &control,
+							  HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
+	}
+	ns = hash_search(entries, key, HASH_ENTER, &exists);
+	if (!exists)
+	{
+		memset((char *) ns + NAMEDATALEN, 0, sizeof(*ns) - NAMEDATALEN);
+		ns->name_length = (int) strlen(key);
+		forget_session(ns);
+	}
+	return ns;
+}
+
+/*
+ * The entry of a namespace, up to date; NULL if there is no such namespace.
+ * Names that do not exist are not remembered: they are without bound.
+ */
+static IdgenNamespace *
+find(const char *name, int64 until_us)
+{
+	IdgenNamespace *ns = NULL;
+
+	if (entries != NULL)
+		ns = hash_search(entries, name, HASH_FIND, NULL);
+	if (ns == NULL)
+	{
+		IdgenNamespaceRow row;
+
+		if (!idgen_tables_find() || !idgen_tables_read_namespace(name, &row, until_us))
+			return NULL;
+		ns = find_or_make_entry(name);
+	}
+	if (!idgen_namespace_current(ns) && !refresh(ns, until_us))
+		return NULL;
+	return ns;
+}
+
+/* The same, at any time. */
+IdgenNamespace *
+idgen_namespace_find(const char *name)
+{
+	return find(name, 0);
+}
+
+/* The same, but an error if there is none (42704); the name is not terminated. */
+IdgenNamespace *
+idgen_namespace_get_until(const char *name, int name_length, int64 until_us)
+{
+	char		key[NAMEDATALEN];
+	IdgenNamespace *ns;
+
+	if (name_length >= NAMEDATALEN)
+		undefined_namespace(pnstrdup(name, pg_mbcliplen(name, name_length,
+														NAMEDATALEN - 1)));
+	memcpy(key, name, name_length);
+	key[name_length] = '\0';
+
+	ns = find(key, until_us);
+	if (ns == NULL)
+		undefined_namespace(key);
+	return ns;
+}
+
+/* The same, at any time. */
+IdgenNamespace *
+idgen_namespace_get(const char *name, int name_length)
+{
+	return idgen_namespace_get_until(name, name_length, 0);
+}
+
+/* Does a role own a namespace, by itself or as a member of its owner? */
+bool
+idgen_namespace_owned(const IdgenNamespace *ns, Oid role)
+{
+	Oid			owner = get_role_oid(ns->row.owner, true);
+
+	return superuser_arg(role) ||
+		(OidIsValid(owner) && has_privs_of_role(role, owner));
+}
+
+/* An error if the authority cannot see the namespace yet: never a wait. */
+void
+idgen_namespace_require_committed(const IdgenNamespace *ns)
+{
+	if (ns->made_here)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("namespace \"%s\" was created in this transaction",
+						ns->name),
+				 errdetail("The authority process cannot see it before the transaction commits."),
+				 errhint("Commit first.")));
+}
+
+/* An error unless shared memory was set up when the server started. */
+void
+idgen_namespace_require_preloaded(const char *name, int name_length)
+{
+	if (idgen_shared == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("namespace \"%.*s\" cannot issue IDs: idgen is not preloaded",
+						name_length, name),
+				 errdetail("IDs come from shared memory, which is set up when the server starts."),
+				 errhint("Add this line to postgresql.conf and restart: shared_preload_libraries = 'idgen' (with the libraries already listed there).")));
+}
+
+/* An error unless the current user owns the namespace. */
+void
+idgen_namespace_require_owned(const IdgenNamespace *ns)
+{
+	IdgenError error;
+
+	if (idgen_namespace_owned(ns, GetUserId()))
+		return;
+	idgen_error_set(&error, IDGEN_ERROR_NOT_OWNER, NULL, NULL);
+	idgen_error_report(&error, ns->name);
+}
+
+/*
+ * May the current user issue from the namespace?  Everybody may, unless it is
+ * restricted.  False with the failure to report.
+ */
+bool
+idgen_namespace_check_issue(IdgenNamespace *ns, int64 until_us,
+							IdgenError *error)
+{
+	Oid			user = GetUserId();
+
+	if (idgen_namespace_may_issue(ns))
+		return true;
+	if (idgen_namespace_owned(ns, user) ||
+		idgen_tables_privileged(ns->name, IDGEN_PRIVILEGE_ISSUE, user, until_us))
+	{
+		ns->allowed_user = user;
+		return true;
+	}
+	idgen_error_set(error, IDGEN_ERROR_FORBIDDEN,
+					  "It is restricted, and issuing from it needs the privilege \"issue\".",
+					  "Its owner can give it with idgen_allow().");
+	return false;
+}
+
+/* Is a word one of a list ended by NULL? */
+static bool
+one_of(const char *word, const char *const *list)
+{
+	for (; *list != NULL; list++)
+		if (strcmp(word, *list) == 0)
+			return true;
+	return false;
+}
+
+static void
+invalid_row(const char *message, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg_internal("%s", message),
+			 hint ? errhint("%s", hint) : 0));
+}
+
+/*
+ * An error unless the workers can be split as they are to be.  A namespace that was
+ * split at creation keeps its parts under every policy.
+ */
+static void
+check_parts(const IdgenNamespaceRow *row)
+{
+	bool		whole = row->split_parts == 1 && strcmp(row->promotion, "split") != 0;
+
+	if (!whole && row->split_parts != IDGEN_SPLIT_PARTS_FEW &&
+		row->split_parts != IDGEN_SPLIT_PARTS_MANY)
+		invalid_row(psprintf("promotion \"%s\" does not split workers into %d parts",
+							 row->promotion, row->split_parts), NULL);
+	if (!whole && !idgen_split_has_workers((int64) row->last_worker - row->first_worker + 1,
+										   row->split_parts))
+		invalid_row(psprintf("promotion \"split\" needs at least %d workers in a range",
+							 row->split_parts),
+					"Each timeline uses one part of them. Use a wider range, or another promotion policy when the namespace is created.");
+}
+
+/*
+ * An error (22023) unless range and policy of a namespace fit its format and
+ * each other.  For rows that are created, altered or restored alike; the layout
+ * itself has been validated.
+ */
+void
+idgen_namespace_check_row(const IdgenNamespaceRow *row)
+{
+	static const char *const durabilities[] = {"local", "quorum", NULL};
+	static const char *const promotions[] = {
+		"fence", "split", "trust", "refuse", NULL
+	};
+	int64		worker_count = idgen_layout_worker_count(&row->layout);
+
+	if (row->grant_interval_ms < row->layout.tick_ms ||
+		row->grant_interval_ms > row->layout.horizon_ms)
+		invalid_row("grant_interval must be between one tick and the horizon",
+					NULL);
+	if (row->run_ahead_ms < 0 || row->run_ahead_ms >= row->layout.horizon_ms)
+		invalid_row("run_ahead must be shorter than the horizon", NULL);
+	if (row->first_worker < 0 || row->last_worker >= worker_count ||
+		row->first_worker > row->last_worker)
+		invalid_row(psprintf("first_worker and last_worker must be a range within 0 to " INT64_FORMAT,
+							 worker_count - 1), NULL);
+	if (!one_of(row->durability, durabilities))
+		invalid_row("durability must be \"local\" or \"quorum\"", NULL);
+	if (!one_of(row->promotion, promotions))
+		invalid_row("promotion must be \"fence\", \"split\", \"trust\" or \"refuse\"",
+					NULL);
+	check_parts(row);
+	if (strcmp(row->promotion, "trust") == 0 &&
+		strcmp(row->durability, "quorum") != 0)
+		invalid_row("promotion \"trust\" needs durability \"quorum\"", NULL);
+}

@@ -1,0 +1,177 @@
+/*
+ * policy_lock.c
+ *		Lock what answers rest on: the durability and the promotion policy of a
+ *		namespace.
+ *
+ * The authority process holds the lock of a namespace, shared, from before it
+ * reads the policy until it has given its answers, or holds them back for
+ * confirmation.  Whoever changes the durability or the promotion policy takes
+ * the lock alone, and has it until the transaction ends.  So no answer is judged
+ * by a policy that is not in force any more, however long the process that
+ * gives it is held up in between (S4).
+ *
+ * It is a heavyweight lock on no object in particular: the table of namespaces
+ * and a hash of the name.  Two names of one hash wait for each other, which does
+ * no harm.  Nobody else can take it by any command.  Unlike a lock on the row it
+ * writes no WAL, so that a round which grants nothing commits nothing.
+ *
+ * Other changes (run_ahead, grant_interval, privileges, the owner) do not take
+ * it: an answer decided before such a change is as good as one given before it,
+ * and a transaction that has made one may go on to issue IDs.
+ *
+ * PostgreSQL gives the locks of a session back when a transaction is rolled back.
+ * So where one namespace after the other is served, each is answered before the
+ * next may fail (round.c).
+ *
+ * Order: a session has locked the row of the namespace before this lock.  The
+ * authority process waits for neither.
+ */
+#include "compat.h"
+
+#include "catalog/policy_lock.h"
+
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
+#include "utils/guc.h"
+#include "utils/inval.h"
+
+#include "clock.h"
+#include "catalog/namespace_rows.h"
+#include "catalog/tables.h"
+
+/* The lock of a namespace.  After idgen_tables_find. */
+static LOCKTAG
+tag_of(const char *name)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId,
+					   idgen_tables_relid(IDGEN_TABLE_NAMESPACE),
+					   hash_bytes((const unsigned char *) name, (int) strlen(name)),
+					   0);
+	return tag;
+}
+
+/*
+ * By the authority process: hold the policy of a namespace as it is until
+ * idgen_policy_let_go, beyond the end of the transaction.  Without waiting:
+ * false with the failure if somebody is about to change it.  What is read after
+ * this is what has been committed.
+ */
+bool
+idgen_policy_hold(const char *name, IdgenError *error)
+{
+	LOCKTAG		tag = tag_of(name);
+
+	if (LockAcquire(&tag, ShareLock, true, true) == LOCKACQUIRE_NOT_AVAIL)
+	{
+		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE,
+						  "A transaction that changes its durability or its promotion policy has not ended.",
+						  "Retry when it has; it is in pg_locks, with locktype \"object\".");
+		return false;
+	}
+	AcceptInvalidationMessages();
+	return true;
+}
+
+/*
+ * All answers are given.  The authority process holds no other lock between
+ * transactions.
+ */
+void
+idgen_policy_let_go(void)
+{
+	LockReleaseSession(DEFAULT_LOCKMETHOD);
+}
+
+/* Locks to wait for; both return what they have found out, if anything. */
+static bool
+lock_row(const char *name)
+{
+	return idgen_namespace_rows_lock_policy(name);
+}
+
+static bool
+lock_policy(const char *name)
+{
+	LOCKTAG		tag = tag_of(name);
+
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	return true;
+}
+
+/* Take a lock, but wait for no longer than so many milliseconds. */
+static bool
+take_within(bool (*take) (const char *name), const char *name, int64 within_ms)
+{
+	int			save_nestlevel = NewGUCNestLevel();
+	char		timeout[32];
+	bool		result;
+
+	if (LockTimeout > 0)
+		within_ms = Min(within_ms, LockTimeout);
+	snprintf(timeout, sizeof(timeout), INT64_FORMAT, Max(within_ms, 1));
+	(void) set_config_option("lock_timeout", timeout, PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+	result = take(name);
+	AtEOXact_GUC(false, save_nestlevel);
+	return result;
+}
+
+/*
+ * Take a lock until a monotonic time, or raise an error that says whom to look
+ * for: the authority process may be stopped, or another session at work.
+ */
+static bool
+take_or_fail(bool (*take) (const char *name), const char *name, int64 until_us)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile bool result = false;
+
+	PG_TRY();
+	{
+		result = take_within(take, name,
+							 (until_us - idgen_clock_monotonic_us()) / 1000);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+		int			code;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		code = error->sqlerrcode;
+		FreeErrorData(error);
+		if (code != ERRCODE_LOCK_NOT_AVAILABLE)
+			PG_RE_THROW();
+		FlushErrorState();
+		ereport(ERROR,
+				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
+				 errmsg("policy of namespace \"%s\" could not be changed", name),
+				 errdetail("Another session changes it, or the authority process is giving an answer that rests on it."),
+				 errhint("Retry; if it goes on, look in pg_locks for who holds the lock, and whether that process is stopped.")));
+	}
+	PG_END_TRY();
+	return result;
+}
+
+/*
+ * By a session that is about to change the policy of a namespace: lock its row
+ * against others that do.  True if this transaction has made or changed it.
+ */
+bool
+idgen_policy_lock_row(const char *name, int64 until_us)
+{
+	return take_or_fail(lock_row, name, until_us);
+}
+
+/*
+ * By a session that is about to change the durability or the promotion policy:
+ * from here to the end of the transaction no answer is judged by either.
+ */
+void
+idgen_policy_begin_change(const char *name, int64 until_us)
+{
+	(void) take_or_fail(lock_policy, name, until_us);
+}

@@ -1,0 +1,17 @@
+/*
+ * policy_lock.h
+ *		The lock under which an answer is judged by a namespace's policy.
+ */
+#ifndef IDGEN_POLICY_LOCK_H
+#define IDGEN_POLICY_LOCK_H
+
+#include "postgres.h"
+
+#include "error.h"
+
+extern bool idgen_policy_hold(const char *name, IdgenError *error);
+extern void idgen_policy_let_go(void);
+extern bool idgen_policy_lock_row(const char *name, int64 until_us);
+extern void idgen_policy_begin_change(const char *name, int64 until_us);
+
+#endif							/* IDGEN_POLICY_LOCK_H */

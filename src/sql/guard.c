@@ -1,0 +1,354 @@
+/*
+ * guard.c
+ *		The trigger on the authority's tables.
+ *
+ * idgen's own statements pass.  Rows from replication are ignored, so that a
+ * publication FOR ALL TABLES is harmless.  Rows that the owner of a table that
+ * pg_dump dumps inserts, or a superuser, are merged: marks only rise.  Everything
+ * else is refused, the owner's and the superuser's included (S3).
+ */
+#include "compat.h"
+
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "replication/logicalworker.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/uuid.h"
+
+#include "session/at_commit.h"
+#include "catalog/namespace_cache.h"
+#include "catalog/namespace_rows.h"
+#include "catalog/query.h"
+#include "catalog/tables.h"
+
+PG_FUNCTION_INFO_V1(idgen_guard);
+
+/*
+ * Was this change made on another server, and is only applied here?  A process of
+ * a subscription applies or copies it.  Not asked is session_replication_role: a
+ * session that restores a dump may have set it, and marks that were ignored then
+ * would be missing.
+ */
+static bool
+from_replication(void)
+{
+	return IsLogicalWorker();
+}
+
+static void
+refuse(const char *table)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("cannot change table \"%s\" from outside idgen", table),
+			 errdetail("Its rows keep IDs unique."),
+			 errhint("Use the functions of idgen.")));
+}
+
+/* --------------------------------------------------------------------
+ * What stands in a restored row
+ * -------------------------------------------------------------------- */
+
+/* A value that no row of idgen's has; the context names the row. */
+static void
+invalid(const char *what)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("invalid value in a restored row of idgen"),
+			 errdetail_internal("%s", what),
+			 errhint("Restore what pg_dump has written, unchanged.")));
+}
+
+static Datum
+nullable_column(TriggerData *trigger, int attribute, bool *isnull)
+{
+	return heap_getattr(trigger->tg_trigtuple, attribute,
+						RelationGetDescr(trigger->tg_relation), isnull);
+}
+
+/* A column of the new row; an error if it is null. */
+static Datum
+column(TriggerData *trigger, int attribute)
+{
+	bool		isnull;
+	Datum		value = nullable_column(trigger, attribute, &isnull);
+
+	if (isnull)
+		ereport(ERROR,
+				(errcode(ERRCODE_NOT_NULL_VIOLATION),
+				 errmsg("null value in a restored row of idgen"),
+				 errdetail("Column \"%s\" is null.",
+						   NameStr(TupleDescAttr(RelationGetDescr(trigger->tg_relation),
+												 attribute - 1)->attname))));
+	return value;
+}
+
+/* The name of a namespace or role, or a word of a policy, of NAMEDATALEN. */
+static void
+column_name(TriggerData *trigger, int attribute, char *name)
+{
+	char	   *value = TextDatumGetCString(column(trigger, attribute));
+
+	if (value[0] == '\0' || strlen(value) >= NAMEDATALEN)
+		invalid(psprintf("Column \"%s\" has %d bytes, and may have 1 to %d.",
+						 NameStr(TupleDescAttr(RelationGetDescr(trigger->tg_relation),
+											   attribute - 1)->attname),
+						 (int) strlen(value), NAMEDATALEN - 1));
+	strlcpy(name, value, NAMEDATALEN);
+}
+
+/* Names of roles: a list of names, which is what idgen_allow makes. */
+static void
+check_roles(TriggerData *trigger, int attribute)
+{
+	ArrayType  *names = DatumGetArrayTypeP(column(trigger, attribute));
+	Datum	   *datums;
+	int			count;
+
+	if (ARR_NDIM(names) > 1 || array_contains_nulls(names))
+		invalid(psprintf("Column \"%s\" is not a list of roles.",
+						 NameStr(TupleDescAttr(RelationGetDescr(trigger->tg_relation),
+											   attribute - 1)->attname)));
+	deconstruct_array(names, TEXTOID, -1, false, TYPALIGN_INT, &datums, NULL, &count);
+	for (int i = 0; i < count; i++)
+	{
+		int			length = (int) strlen(TextDatumGetCString(datums[i]));
+
+		if (length == 0 || length >= NAMEDATALEN)
+			invalid(psprintf("A role in column \"%s\" has %d bytes, and may have 1 to %d.",
+							 NameStr(TupleDescAttr(RelationGetDescr(trigger->tg_relation),
+												   attribute - 1)->attname),
+							 length, NAMEDATALEN - 1));
+	}
+}
+
+/* Names the row, as far as it has a key. */
+static void
+name_row(void *arg)
+{
+	errcontext("restored row of table %s", (const char *) arg);
+}
+
+/* "idgen_worker", namespace "orders", worker 7 */
+static char *
+row_name(TriggerData *trigger, Oid relid)
+{
+	const char *table = RelationGetRelationName(trigger->tg_relation);
+	bool		isnull;
+	Datum		value = nullable_column(trigger, 1, &isnull);
+	char	   *name;
+
+	if (isnull)
+		return psprintf("\"%s\", without a namespace", table);
+	name = TextDatumGetCString(value);
+	name[pg_mbcliplen(name, (int) strlen(name), NAMEDATALEN - 1)] = '\0';
+	value = relid == idgen_tables_relid(IDGEN_TABLE_WORKER) ?
+		nullable_column(trigger, IDGEN_WORKER_WORKER, &isnull) : (Datum) 0;
+	if (relid == idgen_tables_relid(IDGEN_TABLE_WORKER) && !isnull)
+		return psprintf("\"%s\", namespace \"%s\", worker %d", table, name,
+						DatumGetInt32(value));
+	return psprintf("\"%s\", namespace \"%s\"", table, name);
+}
+
+/* --------------------------------------------------------------------
+ * Merging restored rows
+ * -------------------------------------------------------------------- */
+
+static bool
+merge_namespace(TriggerData *trigger)
+{
+	IdgenNamespaceRow row;
+	IdgenLayoutCheck check;
+	bool		keep;
+
+	memset(&row, 0, sizeof(row));
+	column_name(trigger, IDGEN_NAMESPACE_NAME, row.name);
+	if (strcmp(TextDatumGetCString(column(trigger, IDGEN_NAMESPACE_KIND)), "time") != 0)
+		invalid("The kind of a namespace is \"time\".");
+	row.layout.kind = IDGEN_KIND_TIME;
+	row.layout.timestamp_bits = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_TIMESTAMP_BITS));
+	row.layout.worker_bits = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_WORKER_BITS));
+	row.layout.sequence_bits = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_SEQUENCE_BITS));
+	row.layout.epoch_ms = DatumGetInt64(column(trigger, IDGEN_NAMESPACE_EPOCH_MS));
+	row.layout.tick_ms = DatumGetInt64(column(trigger, IDGEN_NAMESPACE_TICK_MS));
+	row.layout.horizon_ms = DatumGetInt64(column(trigger, IDGEN_NAMESPACE_HORIZON_MS));
+	row.grant_interval_ms = DatumGetInt64(column(trigger, IDGEN_NAMESPACE_GRANT_INTERVAL_MS));
+	row.run_ahead_ms = DatumGetInt64(column(trigger, IDGEN_NAMESPACE_RUN_AHEAD_MS));
+	row.first_worker = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_FIRST_WORKER));
+	row.last_worker = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_LAST_WORKER));
+	column_name(trigger, IDGEN_NAMESPACE_DURABILITY, row.durability);
+	column_name(trigger, IDGEN_NAMESPACE_PROMOTION, row.promotion);
+	row.restricted = DatumGetBool(column(trigger, IDGEN_NAMESPACE_RESTRICTED));
+	row.issuing = DatumGetBool(column(trigger, IDGEN_NAMESPACE_ISSUING));
+	row.retired = DatumGetBool(column(trigger, IDGEN_NAMESPACE_RETIRED));
+	column_name(trigger, IDGEN_NAMESPACE_OWNER, row.owner);
+	check_roles(trigger, IDGEN_NAMESPACE_ISSUE_ROLES);
+	check_roles(trigger, IDGEN_NAMESPACE_ACQUIRE_ROLES);
+	row.split_parts = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_SPLIT_PARTS));
+	row.lineage = *DatumGetUUIDP(column(trigger, IDGEN_NAMESPACE_LINEAGE));
+	check = idgen_layout_validate(&row.layout);
+	if (check != IDGEN_LAYOUT_OK &&
+		(check != IDGEN_LAYOUT_SHORT_FIELD || row.issuing))
+		invalid("Its format is none that a namespace can have.");
+	idgen_namespace_check_row(&row);
+	keep = idgen_namespace_rows_merge(&row);
+	if (!keep && row.retired)
+		idgen_at_commit_kill(row.name);
+	return keep;
+}
+
+/* Does a mark fit the namespace, if it is there already? */
+static void
+check_mark(const char *name, int32 worker, int64 mark)
+{
+	IdgenNamespaceRow row;
+
+	if (worker < 0)
+		invalid("A worker is not negative.");
+	if (mark < 0)
+		invalid("A mark is not negative.");
+	if (!idgen_tables_read_namespace(name, &row, 0))
+		return;
+	if (worker >= idgen_layout_worker_count(&row.layout))
+		invalid("The namespace has fewer workers.");
+	if (mark > idgen_layout_tick_count(&row.layout))
+		invalid("The mark is past the end of the timestamp field.");
+}
+
+static bool
+merge_floor(TriggerData *trigger)
+{
+	char		name[NAMEDATALEN];
+	int64		floor = DatumGetInt64(column(trigger, IDGEN_FLOOR_FLOOR));
+	int64		external_end = DatumGetInt64(column(trigger, IDGEN_FLOOR_EXTERNAL_END));
+	bool		copied;
+	bool		keep;
+
+	column_name(trigger, IDGEN_FLOOR_NAMESPACE, name);
+	check_mark(name, 0, floor);
+	check_mark(name, 0, external_end);
+	keep = idgen_namespace_rows_merge_floor(name, floor, external_end, &copied);
+	if (copied)
+		idgen_at_commit_kill(name);
+	return keep;
+}
+
+static bool
+merge_worker(TriggerData *trigger)
+{
+	char		name[NAMEDATALEN];
+	int32		worker = DatumGetInt32(column(trigger, IDGEN_WORKER_WORKER));
+	int64		high_water = DatumGetInt64(column(trigger, IDGEN_WORKER_HIGH_WATER));
+
+	column_name(trigger, IDGEN_WORKER_NAMESPACE, name);
+	check_mark(name, worker, high_water);
+	if (idgen_namespace_rows_merge_mark(name, worker, high_water))
+		idgen_at_commit_kill(name);
+	return false;
+}
+
+/*
+ * Whoever may insert is not whoever may say what was granted: a blanket GRANT or
+ * pg_write_all_data gives the one.  As ALTER TABLE does, ask for the owner.
+ */
+static void
+require_owner(TriggerData *trigger)
+{
+	if (has_privs_of_role(GetUserId(), trigger->tg_relation->rd_rel->relowner))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("must be owner of table \"%s\" to restore rows into it",
+					RelationGetRelationName(trigger->tg_relation)),
+			 errdetail("Its rows keep IDs unique."),
+			 errhint("Restore the dump as the owner of the extension or as a superuser.")));
+}
+
+/*
+ * A row inserted from outside: true if it is to be inserted as it is, false if
+ * it was merged into ours.
+ */
+static bool
+merge(TriggerData *trigger)
+{
+	Oid			relid = RelationGetRelid(trigger->tg_relation);
+	ErrorContextCallback context = {.previous = error_context_stack, .callback = name_row};
+	bool		keep;
+
+	if (!idgen_tables_find() ||
+		(relid != idgen_tables_relid(IDGEN_TABLE_NAMESPACE) &&
+		 relid != idgen_tables_relid(IDGEN_TABLE_FLOOR) &&
+		 relid != idgen_tables_relid(IDGEN_TABLE_WORKER)))
+		refuse(RelationGetRelationName(trigger->tg_relation));
+	require_owner(trigger);
+	context.arg = row_name(trigger, relid);
+	error_context_stack = &context;
+	if (relid == idgen_tables_relid(IDGEN_TABLE_NAMESPACE))
+		keep = merge_namespace(trigger);
+	else if (relid == idgen_tables_relid(IDGEN_TABLE_FLOOR))
+		keep = merge_floor(trigger);
+	else
+		keep = merge_worker(trigger);
+	error_context_stack = context.previous;
+	return keep;
+}
+
+/* A mark never decreases (S3), not even by a mistake of our own. */
+static void
+refuse_decrease(TriggerData *trigger)
+{
+	TupleDesc	desc = RelationGetDescr(trigger->tg_relation);
+	bool		isnull;
+
+	if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ||
+		RelationGetRelid(trigger->tg_relation) !=
+		idgen_tables_relid(IDGEN_TABLE_WORKER))
+		return;
+	if (DatumGetInt64(heap_getattr(trigger->tg_newtuple, IDGEN_WORKER_HIGH_WATER, desc, &isnull)) <
+		DatumGetInt64(heap_getattr(trigger->tg_trigtuple, IDGEN_WORKER_HIGH_WATER, desc, &isnull)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("idgen tried to lower a high-water mark")));
+}
+
+Datum
+idgen_guard(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	bool		keep;
+
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("idgen_guard() must be called as a trigger")));
+
+	if (idgen_query_running())
+	{
+		refuse_decrease(trigger);
+		keep = true;
+	}
+	else if (TRIGGER_FIRED_FOR_STATEMENT(trigger->tg_event))
+	{
+		refuse(RelationGetRelationName(trigger->tg_relation));
+		keep = false;
+	}
+	else if (from_replication())
+		keep = false;
+	else if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+		keep = merge(trigger);
+	else
+	{
+		refuse(RelationGetRelationName(trigger->tg_relation));
+		keep = false;
+	}
+
+	if (!keep)
+		return PointerGetDatum(NULL);
+	return PointerGetDatum(TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ?
+						   trigger->tg_newtuple : trigger->tg_trigtuple);
+}
