@@ -9,10 +9,11 @@
 # a page may be dark where the system is light, and the style only knows the system.
 #
 # save() dies if a text leaves the picture or meets another one. How wide a text is depends on the reader's
-# fonts; text_width() assumes DejaVu Sans, the widest of those that the style names.
+# fonts; text_width() knows DejaVu Sans, the widest of those that the style names.
 package Idgen::Picture;
 use strict;
 use warnings;
+use utf8;
 use Carp;
 use Exporter 'import';
 
@@ -20,6 +21,21 @@ our @EXPORT_OK = qw(text_width faults_of);
 
 # Text classes and their sizes.
 my %sizes = (title => 17, head => 14, text => 13, strong => 13, small => 12, bits => 12, on => 12);
+
+# Widths of letters in thousandths of the size of the font; all others are taken to be wide.
+my %width_of;
+foreach my $widths (
+	'275 \' 278 ijl 295 IJ 318 ,. 337 /:;| 352 f 361 - 390 ()[] 392 t 401 ! 411 r 460 " 500 *_ 521 s 525 z 550 c 557 L 575 F 579 k 592 vxy',
+	'603 P 611 TY 612 o 613 a 615 e 632 E 634 hnu 635 Sbdgpq 636 $0123456789?~µ{} 656 K 684 AV 685 XZ 686 B 695 R 698 C 732 U 748 N 752 H',
+	'770 D 775 G 780 & 787 OQ 818 w 838 #+<=>×−≥≤ 863 M 950 % 974 m 989 W')
+{
+	my @pairs = split / /, $widths;
+	while (my ($width, $letters) = splice @pairs, 0, 2)
+	{
+		$width_of{$_} = $width / 1000 foreach split //, $letters;
+	}
+}
+$width_of{' '} = 0.318;
 
 my $style = <<'STYLE';
 text { font-family: Helvetica, Arial, "Liberation Sans", "DejaVu Sans", sans-serif; fill: #1f2328 }
@@ -81,11 +97,8 @@ sub text_width
 	my $size = $sizes{$class} // croak "there is no text class $class";
 	return length($text) * 0.603 * $size if $class eq 'bits';
 	my $em = 0;
-	foreach my $letter (split //, $text)
-	{
-		$em += $letter =~ m{[ijl.,:;'|!()\[\] /fr]} ? 0.39 : $letter =~ /[mwMW%@=+<>≥≤×−→]/ ? 0.94 : $letter =~ /[A-Z]/ ? 0.72 : 0.63;
-	}
-	return $em * $size * ($class =~ /^(title|head|strong)$/ ? 1.12 : 1);
+	$em += $width_of{$_} // 1 foreach split //, $text;
+	return $em * $size * ($class =~ /^(title|head|strong)$/ ? 1.13 : 1);
 }
 
 sub new
@@ -164,8 +177,8 @@ sub mark
 	my ($self, $x, $y, $shape, $class, $meaning) = @_;
 	my $title = '<title>' . escaped($meaning) . '</title>';
 	my ($cx, $cy) = (number($x), number($y));
-	if ($shape eq 'dot') { $self->put('<circle cx="%s" cy="%s" r="5" class="%s">%s</circle>', $cx, $cy, $class, $title); }
-	elsif ($shape eq 'ring') { $self->put('<circle cx="%s" cy="%s" r="4.5" class="%s-line">%s</circle>', $cx, $cy, $class, $title); }
+	if ($shape eq 'dot') { $self->put('<circle cx="%s" cy="%s" r="4.5" class="%s">%s</circle>', $cx, $cy, $class, $title); }
+	elsif ($shape eq 'ring') { $self->put('<circle cx="%s" cy="%s" r="4" class="%s-line">%s</circle>', $cx, $cy, $class, $title); }
 	elsif ($shape eq 'diamond') { $self->put('<path d="M%s,%s l5,5 l-5,5 l-5,-5 z" class="%s">%s</path>', $cx, number($y - 5), $class, $title); }
 	elsif ($shape eq 'bar') { $self->put('<path d="M%s,%s v14" class="%s-line">%s</path>', $cx, number($y - 7), $class, $title); }
 	else { croak "there is no shape $shape"; }
