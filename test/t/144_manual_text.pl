@@ -1,5 +1,5 @@
 # What can be said about the manual without a server: every link leads somewhere, every message that it
-# quotes is in the source, and every target of make exists.
+# quotes is in the source, and every file, identifier and target of make that it names exists.
 use strict;
 use warnings;
 use utf8;
@@ -106,6 +106,24 @@ foreach my $page ('doc/troubleshooting.md', 'doc/recovery.md', 'doc/monitoring.m
 	is(join("\n", quoted_nowhere(@quoted)), '', "$page quotes what the source says");
 }
 is(join('', quoted_nowhere('this is said by nobody')), 'this is said by nobody', 'a message that nobody says is noticed');
+
+# --- Files and identifiers.
+
+my $code = join "\n", map { text_of($_) } @sources, (map { s{^\Q$top\E/}{}r } glob "$top/sql/idgen--*.sql"), 'doc/sql_exporter.yml';
+my %known = map { $_ => 1 } $code =~ /\b([Ii]dgen_?\w+)/g;
+my ($files, $identifiers) = (0, 0);
+foreach my $page (grep { m{^(?:README\.md$|doc/)} } @pages)
+{
+	my @spans = prose($page) =~ /`([^`]+)`/g;
+	my @files = grep { m{^(?:src|test|sql|doc)/[\w./-]*$} } @spans;
+	my @identifiers = map { /\b(idgen_[a-z_]+|Idgen[A-Z]\w+)\b/g } @spans;
+	$files += @files;
+	$identifiers += @identifiers;
+	is(join(' ', grep { !-e "$top/$_" } @files), '', "every file that $page names exists");
+	is(join(' ', grep { !$known{$_} } @identifiers), '', "everything that $page calls idgen_... exists");
+}
+cmp_ok($files, '>=', 10, "$files files");
+cmp_ok($identifiers, '>=', 100, "$identifiers identifiers");
 
 # --- Targets of make.
 
