@@ -179,7 +179,7 @@ foreach my $setting (@settings)
 # --- Functions and views.
 
 # What only views and triggers call.
-my %internal = map { $_ => 1 } qw(idgen_guard idgen_guard_drop idgen_stat_counters idgen_stat_cursors idgen_stat_roles idgen_stat_worker);
+my %internal = map { $_ => 1 } qw(idgen_guard idgen_guard_drop idgen_stat_counters idgen_stat_cursors idgen_stat_roles idgen_stat_authority_process);
 my @public = grep { !$internal{$_} } split /\n/, $node->safe_psql('postgres', q{
 	SELECT DISTINCT name FROM (SELECT proname AS name, 'pg_proc'::regclass AS class, oid FROM pg_proc WHERE prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype)
 		UNION ALL SELECT relname, 'pg_class'::regclass, oid FROM pg_class WHERE relkind = 'v') o
