@@ -172,7 +172,7 @@ is($first->{'idgen_tick_ids|postgres|tiny|tick_ids'}, 2, 'of two IDs at most');
 is($first->{'idgen_role_workers|postgres|outside|' . $super->value('SELECT current_user') . '|held'}, 1, 'a worker of a role');
 is($first->{'idgen_role_workers|postgres|outside|' . $super->value('SELECT current_user') . '|max'}, 504, 'and how many it may have');
 is($first->{"idgen_${_}_total|postgres|outside|$_"}, 0, "$_ is counted") foreach ('grants_ahead', 'holder_waits', 'pauses');
-is($first->{'idgen_authority_worker|postgres|worker'}, 1, 'the worker');
+is($first->{'idgen_authority_running|postgres|running'}, 1, 'the authority process runs');
 is(scalar(grep { /^idgen_last_error_timestamp_seconds\|postgres\|tiny\|IG003\|/ } keys %$first), 1, 'the last error');
 cmp_ok($first->{'idgen_field_ends_timestamp_seconds|postgres|default|ends'}, '==', (1735689600000 + 2**41) / 1000, 'the end of the field');
 
@@ -191,7 +191,7 @@ my $unused = Idgen::Session->new($node, user => 'exporter', dbname => 'unused');
 my $samples = eval { scrape($unused) };
 ok($samples, 'a scrape where nothing was used') or diag($@);
 is($samples->{'idgen_ids_total|unused|default|ids'}, 0, 'says 0');
-is($samples->{'idgen_authority_worker|unused|worker'}, 0, 'and no worker');
+is($samples->{'idgen_authority_running|unused|running'}, 0, 'and no authority process');
 $super->value('CREATE ROLE anybody LOGIN');
 my $anybody = Idgen::Session->new($node, user => 'anybody');
 is(join(' ', map { $anybody->sqlstate($queries{$_}) } sort keys %queries), join(' ', ('42501') x keys %queries), 'nobody else reads them');

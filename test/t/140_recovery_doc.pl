@@ -336,8 +336,6 @@ run_next($node, $heading, dbname => 'hopeless');
 like(run_next($node, $heading, dbname => 'hopeless'), qr/^t$/m, 'the fresh namespace is above');
 is($node->psql('hopeless', "INSERT INTO orders (item) VALUES ('new')"), 0, 'and fills the column');
 
-like(run_next($node, 'What backups hold', dbname => 'confirmed'), qr/^\d+$/m, 'the greatest ID');
-
 # --- A hook at the start.
 
 $heading = 'Snapshots and start-up hooks';
