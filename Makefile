@@ -19,7 +19,7 @@ REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(sort $(wildcard sql/*.sq
 REGRESS_OPTS = --load-extension=idgen
 EXTRA_CLEAN = tmp_check results regression.diffs regression.out test/unit/build test/fuzz/build test/sim/build
 
-harness_targets := help unit setup sim model regress isolation pgtap tap instructions test quick drills servers fresh counterparts demo bench fuzz
+harness_targets := help indent indent-check coverage unit setup sim model regress isolation pgtap tap instructions test quick drills servers fresh counterparts demo bench fuzz
 
 # IDGEN_BREAK=<name> takes one safety rule out (test/break.sh), to see that the rule's test
 # notices. Such a build must never reach a real server: only the harness honours it, in its own
@@ -99,6 +99,8 @@ help:
 	@echo 'make counterparts  each safety rule taken out in turn: its test has to fail'
 	@echo 'make fuzz        more inputs for the core than those that make unit replays (FUZZ_SECONDS=60, SEED=...)'
 	@echo 'make bench       measurements (QUICK=1 for a glance, TESTS="issue inserts ..." for parts, SOAK=1)'
+	@echo 'make coverage    lines of src that regress, pgtap and tap reach; needs lcov'
+	@echo 'make indent      format the C code as PostgreSQL does; indent-check only shows what would change'
 	@echo 'make clean       remove what was built'
 	@echo
 	@echo 'TESTS="name ..." runs only these tests of a stage; KEEP=1 keeps the scratch directory.'
@@ -147,5 +149,12 @@ servers:
 
 demo:
 	@$(in_sandbox) test/demo.sh
+
+# In the caller's own tree.
+indent:
+	@test/indent/indent.sh
+
+indent-check:
+	@test/indent/indent.sh --check
 
 .PHONY: all install uninstall installcheck clean $(harness_targets)
