@@ -19,7 +19,7 @@ REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(sort $(wildcard sql/*.sq
 REGRESS_OPTS = --load-extension=idgen
 EXTRA_CLEAN = tmp_check results regression.diffs regression.out test/unit/build test/fuzz/build test/sim/build
 
-harness_targets := help indent indent-check coverage unit setup sim model regress isolation pgtap tap instructions test quick drills servers fresh counterparts demo bench fuzz
+harness_targets := help indent indent-check shellcheck coverage unit setup sim model regress isolation pgtap tap instructions test quick drills servers fresh counterparts demo bench fuzz
 
 # IDGEN_BREAK=<name> takes one safety rule out (test/break.sh), to see that the rule's test
 # notices. Such a build must never reach a real server: only the harness honours it, in its own
@@ -101,6 +101,7 @@ help:
 	@echo 'make bench       measurements (QUICK=1 for a glance, TESTS="issue inserts ..." for parts, SOAK=1)'
 	@echo 'make coverage    lines of src that regress, pgtap and tap reach; needs lcov'
 	@echo 'make indent      format the C code as PostgreSQL does; indent-check only shows what would change'
+	@echo 'make shellcheck  remarks on the shell scripts'
 	@echo 'make clean       remove what was built'
 	@echo
 	@echo 'TESTS="name ..." runs only these tests of a stage; KEEP=1 keeps the scratch directory.'
@@ -156,5 +157,9 @@ indent:
 
 indent-check:
 	@test/indent/indent.sh --check
+
+shellcheck:
+	@command -v shellcheck >/dev/null || { echo 'shellcheck: skipped: it is not installed' >&2; exit 0; }; \
+		shellcheck .ci/run $$(find test -name '*.sh')
 
 .PHONY: all install uninstall installcheck clean $(harness_targets)

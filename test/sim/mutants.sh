@@ -81,9 +81,8 @@ report()
 		elif [ -z "$line" ]; then
 			echo "not ok $i - ${rules[i]}: ${hows[i]}: survived $seeds_max seeds"
 		else
-			printf 'ok %d - %-3s | %-55s | %4s seeds | %s\n' "$i" "${rules[i]}" "${hows[i]}" \
-				"$(sed 's/.*number \([0-9?]*\):.*/\1/' <<<"$line")" \
-				"$(sed 's/.*number [0-9?]*: //' <<<"$line")"
+			line=${line#*number }
+			printf 'ok %d - %-3s | %-55s | %4s seeds | %s\n' "$i" "${rules[i]}" "${hows[i]}" "${line%%:*}" "${line#*: }"
 			continue
 		fi
 		survivors=$((survivors + 1))
