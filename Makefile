@@ -17,7 +17,7 @@ PG_CPPFLAGS = -Isrc
 # Every file in sql/ that is not an install script is a regression test; each stands alone.
 REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(sort $(wildcard sql/*.sql))))
 REGRESS_OPTS = --load-extension=idgen
-EXTRA_CLEAN = tmp_check results regression.diffs regression.out test/unit/build test/fuzz/build test/sim/build
+EXTRA_CLEAN = tmp_check results coverage regression.diffs regression.out test/unit/build test/fuzz/build test/sim/build
 
 harness_targets := help indent indent-check shellcheck coverage unit setup sim model regress isolation pgtap tap instructions test quick drills servers fresh counterparts demo bench fuzz
 
@@ -119,6 +119,9 @@ instructions:
 
 model:
 	@test/setup.sh model && exec test/sandbox.sh test/run.sh model
+
+coverage:
+	@test/setup.sh coverage && exec test/sandbox.sh test/run.sh coverage
 
 fuzz:
 	@test/setup.sh fuzz && exec test/sandbox.sh test/run.sh fuzz

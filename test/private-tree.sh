@@ -3,10 +3,11 @@
 # finds its files relative to its own program, so a copy of the programs in the same layout uses
 # the share and library directories of the copy: no root, and the system's are not touched.
 #
-#   test/private-tree.sh [--break NAME] [--strict] [--from TREE] DIRECTORY
+#   test/private-tree.sh [--break NAME] [--strict | --coverage] [--from TREE] DIRECTORY
 #
 # --break NAME   take the safety rule NAME out, see test/break.sh; also by IDGEN_BREAK
 # --strict       warnings are errors
+# --coverage     counts which lines run, in files beside the objects below DIRECTORY/source
 # --from TREE    begin with a private tree that is built for the same PostgreSQL, and build only what differs
 #
 # The last line of the output is the directory of the programs. From a TAP test:
@@ -26,11 +27,12 @@ while [ $# -gt 1 ]; do
 	case $1 in
 		--break) IDGEN_BREAK=$2; shift 2 ;;
 		--strict) copt=$strict_flags; shift ;;
+		--coverage) copt='--coverage -O0'; shift ;;
 		--from) built=$2; shift 2 ;;
 		*) die "unknown option $1" ;;
 	esac
 done
-[ $# -eq 1 ] || die 'usage: test/private-tree.sh [--break NAME] [--strict] [--from TREE] DIRECTORY'
+[ $# -eq 1 ] || die 'usage: test/private-tree.sh [--break NAME] [--strict | --coverage] [--from TREE] DIRECTORY'
 find_postgres || die 'no PostgreSQL server development files, see test/setup.sh'
 
 mkdir -p "$1/source" "$1/root"

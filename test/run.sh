@@ -2,7 +2,7 @@
 # Runs stages of the test suite and adds up what they found.
 #
 #   test/run.sh STAGE...      unit setup sim model build regress pgtap isolation tap instructions drills
-#                             servers fresh counterparts bench fuzz
+#                             servers fresh counterparts bench fuzz coverage
 #
 # Stops at the first stage that fails. A stage in which nothing ran has failed, but for "servers". The last line is
 # "N passed, N failed": test cases of the unit, setup, pgTAP and TAP files, configurations of the model,
@@ -364,6 +364,39 @@ run_tap()
 
 stage_tap() { run_tap test/t "${IDGEN_JOBS:-3}"; }
 stage_drills() { run_tap test/drills "${IDGEN_JOBS:-1}"; }
+
+# ---------------------------------------------------------------------------------------------
+# coverage: which lines of src the stages with a server reach
+
+# What servers count that are killed is lost. The core is tested without a server as well, see stage_unit.
+stage_coverage()
+{
+	local stage files total=0 not_ok=0 dir=$IDGEN_SCRATCH/coverage deliver=$IDGEN_SCRATCH/deliver/coverage
+	command -v lcov >/dev/null || { echo 'lcov is missing, see test/setup.sh' >&2; failed=1; return 1; }
+	mkdir -p "$dir" "$deliver"
+	build --coverage || { failed=1; return 1; }
+	for stage in regress pgtap tap; do
+		case $stage in
+			regress) files=(sql/*.sql) ;;
+			pgtap) files=(test/pgtap/*.sql) ;;
+			tap) files=(test/t/*.pl) ;;
+		esac
+		[ -n "$(select_tests "${files[@]}")" ] || continue
+		passed=0 failed=0
+		"stage_$stage" || [ "$failed" -gt 0 ] || failed=1
+		total=$((total + passed)) not_ok=$((not_ok + failed))
+	done
+	passed=$total failed=$not_ok
+	[ $((passed + failed)) -gt 0 ] || { nothing_to_test 'sql, test/pgtap and test/t'; return; }
+	{
+		lcov --quiet --capture --no-external --base-directory "$IDGEN_SCRATCH/pg/source" \
+			--directory "$IDGEN_SCRATCH/pg/source/src" --output-file "$dir/all.info" &&
+			genhtml --quiet --prefix "$IDGEN_SCRATCH/pg/source" --title idgen --output-directory "$deliver" "$dir/all.info"
+	} >"$dir/out" 2>&1 || { tail -n 20 "$dir/out"; failed=$((failed + 1)); }
+	lcov --list "$dir/all.info" 2>/dev/null || true
+	echo 'written: coverage/index.html'
+	[ "$failed" -eq 0 ]
+}
 
 # ---------------------------------------------------------------------------------------------
 # servers: the stages with a server, on others than the installed one (test/servers.sh)
