@@ -8,6 +8,7 @@
 # --break NAME   take the safety rule NAME out, see test/break.sh; also by IDGEN_BREAK
 # --strict       warnings are errors
 # --coverage     counts which lines run, in files beside the objects below DIRECTORY/source
+# CC=compiler    other than the one PostgreSQL was built with
 # --from TREE    begin with a private tree that is built for the same PostgreSQL, and build only what differs
 #
 # The last line of the output is the directory of the programs. From a TAP test:
@@ -40,9 +41,10 @@ dest=$(cd "$1" && pwd -P)
 ! awkward_path "$dest" || die "make would take this path apart: $dest"
 root=$dest/root
 
-# -Wno-clobbered and its like are unknown to clang, which says so as a warning.
-case $("$PG_CONFIG" --cc) in
-	*clang*) [ -z "$copt" ] || copt="$copt -Wno-unknown-warning-option" ;;
+# -Wno-clobbered and its like are unknown to clang, which says so as a warning; so are some flags of a PostgreSQL
+# that was built with gcc.
+case ${CC:-$("$PG_CONFIG" --cc)} in
+	*clang*) [ -z "$copt" ] || copt="$copt -Wno-unknown-warning-option -Wno-ignored-optimization-argument -Wno-ignored-attributes" ;;
 esac
 
 # Programs: real files, because the server resolves symbolic links before it looks around.
@@ -115,7 +117,7 @@ make_idgen()
 {
 	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u IDGEN_BREAK make -s -C "$dest/source" -j"$(cpu_count)" \
 		with_llvm=no PG_CONFIG="$PG_CONFIG" DESTDIR="$root" \
-		${copt:+COPT="$copt"} "$@" >&2
+		${CC:+CC="$CC"} ${copt:+COPT="$copt"} "$@" >&2
 }
 make_idgen all
 make_idgen install
