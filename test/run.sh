@@ -510,17 +510,19 @@ select_bench()
 	select_tests "${files[@]}"
 }
 
-# What the sandbox takes back to the caller's tree: the results of a full run, or of a part. Fails if a
-# target was missed, but for QUICK, which measures too little to say so.
+# What the sandbox takes back to the caller's tree: the results of a full run, or of a part, with a chart
+# for each question. Fails if a target was missed, but for QUICK, which measures too little to say so.
 deliver_bench()
 {
-	local name=partial deliver=$IDGEN_SCRATCH/deliver/doc/bench status=0
-	[ -n "${TESTS:-}${QUICK:-}" ] || name=full
-	mkdir -p "$deliver"
-	perl test/bench/report.pl "$IDGEN_BENCH_RESULTS" "$1" "$deliver/$name.svg" || status=$?
+	local name=full charts=doc/bench deliver=$IDGEN_SCRATCH/deliver status=0
+	[ -z "${TESTS:-}${QUICK:-}" ] || name=partial charts=doc/bench/partial
+	mkdir -p "$deliver/$charts"
+	# What was measured is kept, also where it cannot be drawn.
+	cp "$IDGEN_BENCH_RESULTS" "$deliver/doc/bench/$name.tsv"
+	{ cat "$1"; echo; cat "$2"; } >"$deliver/doc/bench/$name.txt"
+	perl test/bench/report.pl "$IDGEN_BENCH_RESULTS" "$1" "$deliver/$charts" || status=$?
 	[ "$status" -eq 0 ] || [ "$status" -eq 3 ] || return 1
-	{ cat "$1"; echo; cat "$2"; } >"$deliver/$name.txt"
-	echo "written: doc/bench/$name.svg doc/bench/$name.txt"
+	echo "written: doc/bench/$name.txt, doc/bench/$name.tsv and the charts in $charts"
 	[ "$status" -eq 0 ] || [ -n "${QUICK:-}" ]
 }
 

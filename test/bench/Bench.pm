@@ -1,7 +1,7 @@
 # What the benchmarks share: the server, rounds, tables, targets, and the file of results.
 #
 # A result is a line of $IDGEN_BENCH_RESULTS: part, group, label, value, unit, and for a target its
-# limit and "met" or "not met". test/bench/report.pl makes the summary and the chart of it. A target
+# limit and "met" or "not met". test/bench/report.pl makes the summary and the charts of it. A target
 # that is not met stops nothing; "make bench" goes through all parts, and fails in the end.
 package Bench;
 use strict;
@@ -181,7 +181,8 @@ sub record
 	return;
 }
 
-# A figure for the summary and the chart.
+# A figure for a chart. The group is the chart's name in test/bench/report.pl, or that, a colon and the heading
+# of a block in it.
 sub figure
 {
 	my ($group, $label, $value, $unit) = @_;

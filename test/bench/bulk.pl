@@ -66,7 +66,7 @@ sub compare
 	{
 		$ratio{$name} = median(map { $values->{$name}[$_] / $values->{$base}[$_] } 0 .. $rounds - 1);
 		push @lines, [ $name, sprintf('%.0f', median(@{ $values->{$name} })), sprintf('%.3f', $ratio{$name}) ];
-		figure("$what, relative to $base", $name, $ratio{$name}, 'times');
+		figure("bulk: $what, $rows rows", $name, median(@{ $values->{$name} }), 'ms');
 	}
 	table("$what, $rows rows, $rounds rounds", [ 'contender', 'median ms', "/ $base" ], @lines);
 	print "\n";
@@ -122,7 +122,7 @@ foreach my $table (qw(idgen_key serial_key uuid_key))
 table("bytes per row: the index after $rows rows, WAL of a tenth more after a checkpoint", [ 'default', 'index', 'WAL' ], @lines);
 foreach my $i (0, 1)
 {
-	my $what = (qw(index WAL))[$i];
-	figure("bytes per row, $what", $tables{$_}[1] =~ /^(\w+\(?\)?)/ ? $1 : $_, $size{$_}[$i], 'bytes') foreach qw(idgen_key serial_key uuid_key);
+	my $what = ("index, after $rows rows", 'WAL, of a tenth more rows after a checkpoint')[$i];
+	figure("size: $what", $tables{$_}[1] =~ s/\(.*/()/r, $size{$_}[$i], 'bytes') foreach qw(idgen_key serial_key uuid_key);
 }
 ask('DROP TABLE bulk_source, bulk_made, ' . join(', ', map { "bulk_$_" } sort keys %tables));

@@ -42,7 +42,13 @@ sub note
 	push @rows, [
 		$what, $count, map({ sprintf '%.1f', $_ } $seen{cpu}, $seen{grants}, $seen{commits}), sprintf('%.1f', $seen{wal} / 1024),
 		sprintf('%.0f', $seen{grants} > 0 ? $seen{wal} / $seen{grants} : 0), map({ defined $seen{$_} ? sprintf('%.1f', $seen{$_} / 1000) : '' } qw(p50_us p99_us max_us)) ];
-	figure("authority CPU in %, by number of $what", $count, $seen{cpu}, '%') if $what =~ /^(cursors|generators)$/;
+	return unless $what =~ /^(cursors|generators)$/;
+	my $label = $count == 1 ? '1 ' . $what =~ s/s$//r : "$count $what";
+	my $block = $what eq 'cursors' ? 'cursors of this server' : 'external generators';
+	figure("authority: $block", $label, $seen{cpu}, '%');
+	figure("commits: $block", "$label $_", $seen{$_}, 'a second') foreach qw(grants commits);
+	return unless defined $seen{p50_us};
+	figure('grant-latency', "$label $_->[0]", $seen{ $_->[1] }, 'us') foreach [ p50 => 'p50_us' ], [ p99 => 'p99_us' ], [ max => 'max_us' ];
 	return;
 }
 

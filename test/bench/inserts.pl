@@ -44,7 +44,9 @@ foreach my $kind ('1 row', '100 rows')
 		push @rows, [ "$kind, $clients clients", map({ sprintf '%.0f', median(@{ $rates->{$_} }) } qw(idgen serial)), sprintf('%.3f', $ratio),
 			sprintf('%.3f', (sort { $a <=> $b } @ratios)[0]), sprintf('%.3f', (sort { $a <=> $b } @ratios)[-1]) ];
 		push @targets, [ "inserts of $kind, $clients clients, / bigserial", $ratio ];
-		figure("inserts of $kind, relative to bigserial", "$clients clients", $ratio, 'times');
+		my $block = 'inserts-' . ($kind =~ s/ /-/r) . ': ' . ($clients == 1 ? '1 client' : "$clients clients");
+		figure($block, 'idgen_next()', median(@{ $rates->{idgen} }), 'a second');
+		figure($block, 'bigserial', median(@{ $rates->{serial} }), 'a second');
 	}
 }
 table("inserts per second, $seconds s each, $rounds rounds", [ 'statement', 'idgen_next()', 'bigserial', 'ratio', 'least', 'most' ], @rows);

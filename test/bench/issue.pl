@@ -93,7 +93,8 @@ table("$rows calls in one statement, $rounds rounds, medians",
 	[ 'call', 'ms', 'net ns' ],
 	map { [ $_, sprintf('%.1f', $ms{$_}), sprintf('%.1f', $net{$_}) ] } @names);
 print "\n";
-figure('ns per call, net', $_, $net{$_}, 'ns') foreach grep { $baseline{$_} ne $_ } @names;
+figure('one-id', $_, $net{$_}, 'ns') foreach grep { $baseline{$_} eq 'a constant' && $_ ne 'a constant' } @names;
+figure('batch-id', $_, $net{$_}, 'ns') foreach 'idgen_next()', map { $_->[0] } $sets[1], $from[1];
 
 # How many times the other, both net.
 sub times_of

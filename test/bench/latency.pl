@@ -14,6 +14,7 @@ my $calls = quick() ? 1_000_000 : 20_000_000;
 my $paced = quick() ? 100_000 : 1_000_000;
 my $first_calls = quick() ? 2 : 10;
 my @shares = (0.5, 0.99, 0.999, 1);
+my @points = ('p50', 'p99', 'p99.9', 'max');
 
 ask('DROP TABLE IF EXISTS latency_rows');
 ask('CREATE TABLE latency_rows (id bigint PRIMARY KEY DEFAULT idgen_next(), a int)');
@@ -23,9 +24,11 @@ ask('CREATE SEQUENCE latency_sequence');
 ask(q{SELECT idgen_create_namespace('latency', grant_interval => '100 ms')})
   unless ask(q{SELECT count(*) FROM idgen_namespace WHERE name = 'latency'});
 
+my $often = 'idgen_next(), grants of 100 ms';
+
 my %contenders = (
 	'idgen_next()' => q{'idgen_next(text)', 'default'},
-	'with ten times the roll-overs' => q{'idgen_next(text)', 'latency'},
+	$often => q{'idgen_next(text)', 'latency'},
 	'nextval()' => q{'nextval(regclass)', 'latency_sequence'},
 );
 
@@ -50,15 +53,15 @@ sub line
 	my ($what, $contender, @ns) = @_;
 	push @rows, [ "$contender, $what", in_us(@ns) ];
 	$found{$what}{$contender} = \@ns;
-	figure("us of a call, $what", "$contender p" . $shares[$_] * 100, $ns[$_] / 1000, 'us') foreach 0 .. $#shares;
+	figure("latency: $what", "$contender $points[$_]", $ns[$_] / 1000, 'us') foreach 0 .. $#shares;
 	return;
 }
 
 # One after the other, as fast as they can; then at a slower pace, which is more roll-overs.
-foreach my $contender ('idgen_next()', 'with ten times the roll-overs', 'nextval()')
+foreach my $contender ('idgen_next()', $often, 'nextval()')
 {
 	line('grants at hand', $contender, measure($contender, $calls, 0));
-	line('every 10 us', $contender, measure($contender, $paced, 10));
+	line('every 10 microseconds', $contender, measure($contender, $paced, 10));
 }
 
 # While eight clients insert.
@@ -78,7 +81,7 @@ kill 'TERM', $load;
 waitpid $load, 0;
 line('beside inserts', @$_) foreach @under;
 
-table("microseconds of a call; $calls in a row, $paced paced", [ 'call', 'p50', 'p99', 'p99.9', 'max' ], @rows);
+table("microseconds of a call; $calls in a row, $paced paced", [ 'call', @points ], @rows);
 
 # The first call of a session after an idle time: it starts the authority worker and waits for a grant.
 ask(q{ALTER SYSTEM SET idgen.idle_timeout = '1s'});
@@ -99,11 +102,12 @@ ask('SELECT pg_reload_conf()');
 my @sorted = sort { $a <=> $b } @first;
 table("milliseconds of the first call after an idle time, $first_calls times", [ '', 'median', 'most' ],
 	[ 'idgen_next()', map { sprintf '%.1f', $_ } median(@first), $sorted[-1] ]);
-figure('ms of the first call after an idle time', 'median', median(@first), 'ms');
+figure('latency: the first call after an idle time', 'idgen_next() p50', median(@first) * 1000, 'us');
+figure('latency: the first call after an idle time', 'idgen_next() max', $sorted[-1] * 1000, 'us');
 print "\n";
 
 my ($fast, $slow) = map { $found{$_}{'idgen_next()'} } 'grants at hand', 'beside inserts';
 target('p99 of a call, grants at hand', $fast->[1] / 1000, 'us', at_most(5));
 target('p99 of a call beside inserts', $slow->[1] / 1000, 'us', at_most(100));
 target('p99.9 with ten times the roll-overs / as usual',
-	$found{'every 10 us'}{'with ten times the roll-overs'}[2] / $found{'every 10 us'}{'idgen_next()'}[2], 'times', at_most(1.25));
+	$found{'every 10 microseconds'}{$often}[2] / $found{'every 10 microseconds'}{'idgen_next()'}[2], 'times', at_most(1.25));

@@ -23,6 +23,7 @@ my $rates = interleave(
 		'nextval()' => sub { pgbench(clients => $clients, seconds => $seconds, script => q{SELECT nextval('sessions_sequence');}) },
 	]);
 my $ratio = median(map { $rates->{'idgen_next()'}[$_] / $rates->{'nextval()'}[$_] } 0 .. $rounds - 1);
+figure("contention: $clients clients", $_, median(@{ $rates->{$_} }), 'a second') foreach 'a constant', 'idgen_next()', 'nextval()';
 table("calls per second of $clients clients, $seconds s each, $rounds rounds", [ 'call', 'per second' ],
 	map { [ $_, sprintf '%.0f', median(@{ $rates->{$_} }) ] } 'a constant', 'idgen_next()', 'nextval()');
 
@@ -31,8 +32,9 @@ foreach my $sessions (1, 2, 4, 8)
 {
 	my $tps = pgbench(clients => $sessions, seconds => $seconds, script => "SELECT count(*) FROM idgen_next_batch($batch);");
 	my $ids = $tps * $batch / 1e6;
-	push @rows, [ "$sessions sessions", sprintf '%.2f', $ids ];
-	figure("million IDs a second in batches of $batch", "$sessions sessions", $ids, 'million/s');
+	my $label = $sessions == 1 ? '1 session' : "$sessions sessions";
+	push @rows, [ $label, sprintf '%.2f', $ids ];
+	figure("batches: batches of $batch IDs", $label, $ids, 'million');
 	$most = $ids if !defined $most || $ids > $most;
 }
 table("million IDs a second, in batches of $batch, one namespace", [ '', 'million/s' ], @rows);

@@ -130,6 +130,6 @@ table("$seconds s, $sum{due} calls due of $clients clients; the worker terminate
 	[ 'longest call, ms', sprintf('%.0f', $sum{longest_us} / 1000), '' ]);
 print '  not served: ', join(', ', map { "$_: $errors{$_}" } sort keys %errors), "\n" if %errors;
 print "\n";
-figure('% of calls served in a soak', 'idgen_next()', $all, '%');
-figure('% of calls served in a soak', 'nextval()', 100 * $sum{number} / $sum{due}, '%');
+figure('soak', 'idgen_next()', $all, '%');
+figure('soak', 'nextval()', 100 * $sum{number} / $sum{due}, '%');
 target('calls of idgen_next() served, of those a living session made', $share, '%', at_least(99.9));
