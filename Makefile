@@ -17,9 +17,9 @@ PG_CPPFLAGS = -Isrc
 # Every file in sql/ that is not an install script is a regression test; each stands alone.
 REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(sort $(wildcard sql/*.sql))))
 REGRESS_OPTS = --load-extension=idgen
-EXTRA_CLEAN = tmp_check results regression.diffs regression.out test/unit/build test/fuzz/build test/sim/build
+EXTRA_CLEAN = tmp_check results coverage regression.diffs regression.out test/unit/build test/fuzz/build test/sim/build
 
-harness_targets := help unit setup sim model regress isolation pgtap tap instructions test quick drills servers fresh counterparts demo bench fuzz
+harness_targets := help indent indent-check shellcheck coverage unit setup sim model regress isolation pgtap tap instructions test quick drills servers fresh counterparts demo bench fuzz
 
 # IDGEN_BREAK=<name> takes one safety rule out (test/break.sh), to see that the rule's test
 # notices. Such a build must never reach a real server: only the harness honours it, in its own
@@ -99,6 +99,9 @@ help:
 	@echo 'make counterparts  each safety rule taken out in turn: its test has to fail'
 	@echo 'make fuzz        more inputs for the core than those that make unit replays (FUZZ_SECONDS=60, SEED=...)'
 	@echo 'make bench       measurements (QUICK=1 for a glance, TESTS="issue inserts ..." for parts, SOAK=1)'
+	@echo 'make coverage    lines of src that regress, pgtap and tap reach; needs lcov'
+	@echo 'make indent      format the C code as PostgreSQL does; indent-check only shows what would change'
+	@echo 'make shellcheck  remarks on the shell scripts'
 	@echo 'make clean       remove what was built'
 	@echo
 	@echo 'TESTS="name ..." runs only these tests of a stage; KEEP=1 keeps the scratch directory.'
@@ -116,6 +119,9 @@ instructions:
 
 model:
 	@test/setup.sh model && exec test/sandbox.sh test/run.sh model
+
+coverage:
+	@test/setup.sh coverage && exec test/sandbox.sh test/run.sh coverage
 
 fuzz:
 	@test/setup.sh fuzz && exec test/sandbox.sh test/run.sh fuzz
@@ -147,5 +153,16 @@ servers:
 
 demo:
 	@$(in_sandbox) test/demo.sh
+
+# In the caller's own tree.
+indent:
+	@test/indent/indent.sh
+
+indent-check:
+	@test/indent/indent.sh --check
+
+shellcheck:
+	@command -v shellcheck >/dev/null || { echo 'shellcheck: skipped: it is not installed' >&2; exit 0; }; \
+		shellcheck .ci/run $$(find test -name '*.sh')
 
 .PHONY: all install uninstall installcheck clean $(harness_targets)

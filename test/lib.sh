@@ -171,7 +171,7 @@ copy_tree()
 	local from=$1 to=$2
 	shift 2
 	tar -C "$from" \
-		--exclude=./.git --exclude=./tmp_check --exclude=./results --exclude=./output_iso --exclude=./test/unit/build --exclude=./test/fuzz/build --exclude=./test/sim/build \
+		--exclude=./.git --exclude=./tmp_check --exclude=./results --exclude=./coverage --exclude=./output_iso --exclude=./test/unit/build --exclude=./test/fuzz/build --exclude=./test/sim/build \
 		--exclude='regression.*' --exclude='*.o' --exclude='*.bc' --exclude='*.so' --exclude='*.a' \
 		-cf - . | "$@" tar -C "$to" -xf -
 }

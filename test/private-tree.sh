@@ -3,10 +3,12 @@
 # finds its files relative to its own program, so a copy of the programs in the same layout uses
 # the share and library directories of the copy: no root, and the system's are not touched.
 #
-#   test/private-tree.sh [--break NAME] [--strict] [--from TREE] DIRECTORY
+#   test/private-tree.sh [--break NAME] [--strict | --coverage] [--from TREE] DIRECTORY
 #
 # --break NAME   take the safety rule NAME out, see test/break.sh; also by IDGEN_BREAK
 # --strict       warnings are errors
+# --coverage     counts which lines run, in files beside the objects below DIRECTORY/source
+# CC=compiler    other than the one PostgreSQL was built with
 # --from TREE    begin with a private tree that is built for the same PostgreSQL, and build only what differs
 #
 # The last line of the output is the directory of the programs. From a TAP test:
@@ -26,11 +28,12 @@ while [ $# -gt 1 ]; do
 	case $1 in
 		--break) IDGEN_BREAK=$2; shift 2 ;;
 		--strict) copt=$strict_flags; shift ;;
+		--coverage) copt='--coverage -O0'; shift ;;
 		--from) built=$2; shift 2 ;;
 		*) die "unknown option $1" ;;
 	esac
 done
-[ $# -eq 1 ] || die 'usage: test/private-tree.sh [--break NAME] [--strict] [--from TREE] DIRECTORY'
+[ $# -eq 1 ] || die 'usage: test/private-tree.sh [--break NAME] [--strict | --coverage] [--from TREE] DIRECTORY'
 find_postgres || die 'no PostgreSQL server development files, see test/setup.sh'
 
 mkdir -p "$1/source" "$1/root"
@@ -38,9 +41,10 @@ dest=$(cd "$1" && pwd -P)
 ! awkward_path "$dest" || die "make would take this path apart: $dest"
 root=$dest/root
 
-# -Wno-clobbered and its like are unknown to clang, which says so as a warning.
-case $("$PG_CONFIG" --cc) in
-	*clang*) [ -z "$copt" ] || copt="$copt -Wno-unknown-warning-option" ;;
+# -Wno-clobbered and its like are unknown to clang, which says so as a warning; so are some flags of a PostgreSQL
+# that was built with gcc.
+case ${CC:-$("$PG_CONFIG" --cc)} in
+	*clang*) [ -z "$copt" ] || copt="$copt -Wno-unknown-warning-option -Wno-ignored-optimization-argument -Wno-ignored-attributes" ;;
 esac
 
 # Programs: real files, because the server resolves symbolic links before it looks around.
@@ -113,7 +117,7 @@ make_idgen()
 {
 	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u IDGEN_BREAK make -s -C "$dest/source" -j"$(cpu_count)" \
 		with_llvm=no PG_CONFIG="$PG_CONFIG" DESTDIR="$root" \
-		${copt:+COPT="$copt"} "$@" >&2
+		${CC:+CC="$CC"} ${copt:+COPT="$copt"} "$@" >&2
 }
 make_idgen all
 make_idgen install

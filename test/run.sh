@@ -2,7 +2,7 @@
 # Runs stages of the test suite and adds up what they found.
 #
 #   test/run.sh STAGE...      unit setup sim model build regress pgtap isolation tap instructions drills
-#                             servers fresh counterparts bench fuzz
+#                             servers fresh counterparts bench fuzz coverage
 #
 # Stops at the first stage that fails. A stage in which nothing ran has failed, but for "servers". The last line is
 # "N passed, N failed": test cases of the unit, setup, pgTAP and TAP files, configurations of the model,
@@ -75,45 +75,54 @@ show_tail()
 }
 
 # ---------------------------------------------------------------------------------------------
-# unit: the core without a server
+# What speaks TAP is run and judged by prove
 
-# Adds up what test programs of the core said, in the file $1, whose make ended with status $2.
-add_up_tap()
+# run_prove OUTPUT ARGUMENT...: shows what prove says, keeps it in a file, and takes the counts from its summary. A file
+# that ended badly after its last test has no failed test; it counts as one.
+run_prove()
 {
-	local planned not_ok
-	grep -v '^ok ' "$1" || true
-	passed=$(grep -c '^ok ' "$1" || true)
-	not_ok=$(grep -c '^not ok ' "$1" || true)
-	# A case that was planned and never ran has failed; so has a program that ends badly after
-	# its last case, and a check that is not a test program.
-	planned=$(sed -n 's/^1\.\.\([0-9][0-9]*\)$/\1/p' "$1" | awk '{ n += $1 } END { print n + 0 }')
-	failed=$((planned > passed + not_ok ? planned - passed : not_ok))
-	[ "$failed" -gt 0 ] || [ "$2" -eq 0 ] || failed=1
+	local out=$1 status=0
+	shift
+	prove --timer --failures "$@" 2>&1 | tee "$out" || status=$?
+	read -r passed failed < <(awk '
+		/ \(Wstat: .* Tests: [0-9]+ Failed: [0-9]+\)$/ { n = $NF + 0; not_ok += n; bad += n > 0 ? n : 1 }
+		/^Files=/ { sub(/.*Tests=/, ""); tests += $0 + 0 }
+		/^Result: PASS$/ { bad = 0 }
+		END { print tests - not_ok, bad + 0 }' "$out")
+	if [ $((passed + failed)) -eq 0 ]; then
+		echo 'all files were skipped: a stage that tests nothing has failed' >&2
+		failed=1
+	fi
+	[ "$failed" -gt 0 ] || [ "$status" -eq 0 ] || failed=1
+	[ "$failed" -eq 0 ]
 }
+
+# The files that failed, in what run_prove kept.
+failed_files() { sed -n 's/ *(Wstat: .* Tests: [0-9]* Failed: [0-9]*)$//p' "$1"; }
+
+# ---------------------------------------------------------------------------------------------
+# unit: the core without a server
 
 # The tests, and the corpora of the fuzz targets.
 stage_unit()
 {
-	local files targets tests cc out=$IDGEN_SCRATCH/unit.out status=0
+	local files targets tests cc
 	mapfile -t files < <(select_tests test/unit/*_test.c)
 	mapfile -t targets < <(select_tests test/fuzz/*_fuzz.c)
 	[ $((${#files[@]} + ${#targets[@]})) -gt 0 ] || { nothing_to_test test/unit; return; }
 	cc=$(sanitizing_cc)
 	[ -n "$cc" ] || { echo 'no compiler with sanitizers' >&2; failed=1; return 1; }
-	: >"$out"
 	if [ ${#files[@]} -gt 0 ]; then
 		name_tests "${files[@]}"
-		make -s -C test/unit -j"$(cpu_count)" check CC="$cc" BUILD="$IDGEN_SCRATCH/unit" \
-			${TESTS:+TESTS="${tests[*]}"} >>"$out" 2>&1 || status=$?
+		make -s -C test/unit -j"$(cpu_count)" rules all CC="$cc" BUILD="$IDGEN_SCRATCH/unit" \
+			${TESTS:+TESTS="${tests[*]}"} || { failed=1; return 1; }
 	fi
 	if [ ${#targets[@]} -gt 0 ]; then
 		name_tests "${targets[@]}"
-		make -s -C test/fuzz -j"$(cpu_count)" replay CC="$cc" BUILD="$IDGEN_SCRATCH/fuzz" \
-			TARGETS="${tests[*]%_fuzz}" >>"$out" 2>&1 || status=$?
+		make -s -C test/fuzz -j"$(cpu_count)" all CC="$cc" BUILD="$IDGEN_SCRATCH/fuzz" \
+			TARGETS="${tests[*]%_fuzz}" || { failed=1; return 1; }
 	fi
-	add_up_tap "$out" "$status"
-	[ "$passed" -gt 0 ] || [ "$failed" -gt 0 ] || nothing_to_test test/unit
-	[ "$failed" -eq 0 ]
+	run_prove "$IDGEN_SCRATCH/unit.out" --exec test/core.sh "${files[@]}" "${targets[@]}"
 }
 
 # ---------------------------------------------------------------------------------------------
@@ -121,11 +130,7 @@ stage_unit()
 
 stage_setup()
 {
-	local out=$IDGEN_SCRATCH/setup.out status=0
-	test/fresh/states.sh "$IDGEN_SCRATCH/setup" >"$out" 2>&1 || status=$?
-	add_up_tap "$out" "$status"
-	[ "$passed" -gt 0 ] || [ "$failed" -gt 0 ] || nothing_to_test test/fresh
-	[ "$failed" -eq 0 ]
+	run_prove "$IDGEN_SCRATCH/setup.out" --exec bash test/fresh/states.sh :: "$IDGEN_SCRATCH/setup"
 }
 
 # fresh: the same for real, in the root of a fresh system. That needs root, which the sandbox took
@@ -162,16 +167,16 @@ stage_model()
 
 stage_fuzz()
 {
-	local files tests cc out=$IDGEN_SCRATCH/fuzz.out status=0
+	local files tests cc out=$IDGEN_SCRATCH/fuzz.tap status=0
 	mapfile -t files < <(select_tests test/fuzz/*_fuzz.c)
 	[ ${#files[@]} -gt 0 ] || { nothing_to_test test/fuzz; return; }
 	cc=$(fuzzing_cc)
 	[ -n "$cc" ] || { echo 'no clang with libFuzzer, see test/setup.sh' >&2; failed=1; return 1; }
 	name_tests "${files[@]}"
 	make -s -C test/fuzz -j"$(cpu_count)" fuzz FUZZ_CC="$cc" BUILD="$IDGEN_SCRATCH/fuzz" \
-		FOUND="$IDGEN_SCRATCH/found" FUZZ_SECONDS="${FUZZ_SECONDS:-60}" TARGETS="${tests[*]%_fuzz}" >"$out" 2>&1 || status=$?
-	grep '^ok ' "$out" || true
-	add_up_tap "$out" "$status"
+		FOUND="$IDGEN_SCRATCH/found" FUZZ_SECONDS="${FUZZ_SECONDS:-60}" TARGETS="${tests[*]%_fuzz}" >"$out" || status=$?
+	run_prove "$IDGEN_SCRATCH/fuzz.out" --verbose "$out" || status=1
+	[ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
 	[ -n "${KEEP:-}" ] || [ "$failed" -gt 0 ] || echo '# KEEP=1 keeps them; make -C test/fuzz grow FOUND=... adds them to the corpus'
 	[ "$failed" -eq 0 ]
 }
@@ -235,14 +240,14 @@ stage_build()
 		failed=1
 		return 1
 	fi
-	cc=$("$PG_CONFIG" --cc)
+	cc=${CC:-$("$PG_CONFIG" --cc)}
 	# Those of the core are looked at by its own tests, without PostgreSQL.
 	for header in src/*.h src/*/*.h; do
 		[ "${header#src/core/}" = "$header" ] || continue
 		# As everywhere in PostgreSQL, postgres.h comes first in a source file.
 		# shellcheck disable=SC2046
-		if $cc -std=gnu11 $("$PG_CONFIG" --cppflags) -I"$("$PG_CONFIG" --includedir-server)" -Isrc \
-			-include postgres.h -Wall -Werror -fsyntax-only -x c "$header"; then
+		if $cc -std=gnu11 $("$PG_CONFIG" --cppflags) -isystem "$("$PG_CONFIG" --includedir-server)" -Isrc \
+			-include postgres.h -Wall -Werror -Wno-unused-function -fsyntax-only -x c "$header"; then
 			passed=$((passed + 1))
 		else
 			echo "$header .. FAILED: does not compile alone"
@@ -315,26 +320,6 @@ stage_isolation()
 # ---------------------------------------------------------------------------------------------
 # pgtap, tap, drills: files that speak TAP
 
-# run_prove SUMMARY ARGUMENT...
-run_prove()
-{
-	local summary=$1 status=0
-	shift
-	rm -f "$summary"
-	perl test/prove.pl --summary "$summary" "$@" 2>&1 || status=$?
-	if [ -s "$summary" ]; then
-		read -r passed failed <"$summary"
-	else
-		failed=1
-	fi
-	if [ $((passed + failed)) -eq 0 ]; then
-		echo 'all files were skipped: a stage that tests nothing has failed' >&2
-		failed=1
-	fi
-	[ "$failed" -gt 0 ] || [ "$status" -eq 0 ] || failed=1
-	[ "$failed" -eq 0 ]
-}
-
 stage_pgtap()
 {
 	local files dir=$IDGEN_SCRATCH/pgtap status=0
@@ -343,7 +328,7 @@ stage_pgtap()
 	need_build || return
 	start_server "$bin" "$dir" || { failed=1; return 1; }
 	if createdb pgtap_template && psql -X -q -d pgtap_template -c 'CREATE EXTENSION pgtap'; then
-		run_prove "$dir/summary" --exec test/pgtap.sh "${files[@]}" || status=1
+		run_prove "$dir/output" --exec test/pgtap.sh "${files[@]}" || status=1
 	else
 		failed=1 status=1
 	fi
@@ -361,32 +346,57 @@ run_tap()
 	[ ${#files[@]} -gt 0 ] || { nothing_to_test "$1"; return; }
 	need_build || return
 	mkdir -p "$dir/tmp_check/log"
-	(
-		export TESTDIR=$dir TESTDATADIR=$dir/tmp_check TESTLOGDIR=$dir/tmp_check/log
-		export top_builddir=$dir PG_TEST_PORT_DIR=$dir/portlock PGPORT=65432
-		export PG_REGRESS=$pgxs_dir/src/test/regress/pg_regress
-		export PERL5LIB=$pgxs_dir/src/test/perl:$top/test/perl${PERL5LIB:+:$PERL5LIB}
-		unset PGHOST PGUSER PGDATABASE
-		run_prove "$dir/summary" --jobs "$2" "${files[@]}"
-	) || status=1
-	# That was a subshell: the counts come back by the file.
-	if [ -s "$dir/summary" ]; then
-		read -r passed failed <"$dir/summary"
-	fi
-	[ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
-	if [ "$status" -ne 0 ] && [ -s "$dir/summary" ]; then
-		while read -r file; do
-			file=${file##*/}
-			for log in "$dir/tmp_check/log/regress_log_${file%.pl}" "$dir/tmp_check/log/${file%.pl}"_*.log; do
-				show_tail 40 "$log"
-			done
-		done < <(tail -n +2 "$dir/summary")
-	fi
+	local -x TESTDIR=$dir TESTDATADIR=$dir/tmp_check TESTLOGDIR=$dir/tmp_check/log
+	local -x top_builddir=$dir PG_TEST_PORT_DIR=$dir/portlock PGPORT=65432
+	local -x PG_REGRESS=$pgxs_dir/src/test/regress/pg_regress
+	local -x PERL5LIB=$pgxs_dir/src/test/perl:$top/test/perl${PERL5LIB:+:$PERL5LIB}
+	local PGHOST PGUSER PGDATABASE
+	unset PGHOST PGUSER PGDATABASE
+	run_prove "$dir/output" --jobs "$2" "${files[@]}" || status=1
+	for file in $(failed_files "$dir/output"); do
+		file=${file##*/}
+		for log in "$dir/tmp_check/log/regress_log_${file%.pl}" "$dir/tmp_check/log/${file%.pl}"_*.log; do
+			show_tail 40 "$log"
+		done
+	done
 	return "$status"
 }
 
 stage_tap() { run_tap test/t "${IDGEN_JOBS:-3}"; }
 stage_drills() { run_tap test/drills "${IDGEN_JOBS:-1}"; }
+
+# ---------------------------------------------------------------------------------------------
+# coverage: which lines of src the stages with a server reach
+
+# What servers count that are killed is lost. The core is tested without a server as well, see stage_unit.
+stage_coverage()
+{
+	local stage files total=0 not_ok=0 dir=$IDGEN_SCRATCH/coverage deliver=$IDGEN_SCRATCH/deliver/coverage
+	command -v lcov >/dev/null || { echo 'lcov is missing, see test/setup.sh' >&2; failed=1; return 1; }
+	mkdir -p "$dir" "$deliver"
+	build --coverage || { failed=1; return 1; }
+	for stage in regress pgtap tap; do
+		case $stage in
+			regress) files=(sql/*.sql) ;;
+			pgtap) files=(test/pgtap/*.sql) ;;
+			tap) files=(test/t/*.pl) ;;
+		esac
+		[ -n "$(select_tests "${files[@]}")" ] || continue
+		passed=0 failed=0
+		"stage_$stage" || [ "$failed" -gt 0 ] || failed=1
+		total=$((total + passed)) not_ok=$((not_ok + failed))
+	done
+	passed=$total failed=$not_ok
+	[ $((passed + failed)) -gt 0 ] || { nothing_to_test 'sql, test/pgtap and test/t'; return; }
+	{
+		lcov --quiet --capture --no-external --base-directory "$IDGEN_SCRATCH/pg/source" \
+			--directory "$IDGEN_SCRATCH/pg/source/src" --output-file "$dir/all.info" &&
+			genhtml --quiet --prefix "$IDGEN_SCRATCH/pg/source" --title idgen --output-directory "$deliver" "$dir/all.info"
+	} >"$dir/out" 2>&1 || { tail -n 20 "$dir/out"; failed=$((failed + 1)); }
+	lcov --list "$dir/all.info" 2>/dev/null || true
+	echo 'written: coverage/index.html'
+	[ "$failed" -eq 0 ]
+}
 
 # ---------------------------------------------------------------------------------------------
 # servers: the stages with a server, on others than the installed one (test/servers.sh)

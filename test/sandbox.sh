@@ -39,7 +39,6 @@ if [ "$(id -u)" -eq 0 ]; then
 	elif runuser -u "$user" -- true 2>/dev/null; then
 		as_user=(runuser -u "$user" --)
 	else
-		# shellcheck disable=SC2016
 		as_user=(su -s /bin/sh "$user" -c 'exec "$0" "$@"')
 	fi
 	# The user must be able to walk to the directory; TMPDIR of root may be private.
@@ -98,6 +97,7 @@ for name in KEEP QUICK SOAK SEED N TESTS TRAIL FUZZ_SECONDS PG_CONFIG CC TERM CO
 done
 
 child=
+# shellcheck disable=SC2317
 finish()
 {
 	local status=$?

@@ -32,7 +32,6 @@ suite=${IDGEN_FRESH_SUITE:-$own_suite}
 [ -e "/usr/share/debootstrap/scripts/$suite" ] || skip "debootstrap does not know \"$suite\""
 
 # "URI component" of the suite, as this machine's apt has them.
-# shellcheck disable=SC2016
 targets=$(apt-get indextargets --format '$(RELEASE) $(CODENAME) $(REPO_URI) $(COMPONENT)' 'Created-By: Packages' 2>/dev/null |
 	sed "s/^\([^ ]*\)  /\1 - /" | awk -v suite="$own_suite" '$1 == suite || $2 == suite { print $3, $4 }')
 mirror=$(awk 'NR == 1 { print $1 }' <<<"$targets")
@@ -59,7 +58,6 @@ say() { echo "$*" >&2; }
 # Runs a command in the system, as root, with nothing of our environment.
 enter()
 {
-	# shellcheck disable=SC2016
 	unshare --mount --pid --fork --kill-child sh -c 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"' "$system" \
 		env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb "$@" </dev/null
 }
@@ -167,7 +165,6 @@ check 'git and make: root runs make demo' demo_works as_root
 check 'that made no cluster' no_cluster
 
 fresh_system
-# shellcheck disable=SC2016
 enter sh -c 'apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends postgresql gcc libc6-dev' >"$work/out" 2>&1 ||
 	say "$(tail -n 5 "$work/out")"
 check 'a server without headers: make names the package to somebody' refused make '^Package: postgresql-server-dev-[0-9][0-9]$'

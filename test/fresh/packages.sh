@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2016,SC2154
+# shellcheck shell=bash disable=SC2154
 # Packages as far as test/setup.sh and the Makefile can see them: what each brings, as files below
 # $machine, and programs that answer like the real ones. Sourced, also by the made-up apt-get.
 #

@@ -5,7 +5,6 @@
 #
 #   test/fresh/states.sh DIRECTORY    for everything it makes; prints TAP
 #
-# shellcheck disable=SC2016
 set -euo pipefail
 # shellcheck source=test/lib.sh
 . "$(dirname "$0")/../lib.sh"

@@ -73,9 +73,10 @@ issue_all(IdgenCursor *cursor)
 	{
 		int64_t		now = i / STEPS_PER_TICK;
 		int64_t		id = 0;
+		const IdgenGrant grant = {now, now + GRANT_TICKS};
 
 		if (now >= idgen_cursor_granted_end(cursor))
-			idgen_cursor_install(cursor, &(IdgenGrant) {now, now + GRANT_TICKS}, now);
+			idgen_cursor_install(cursor, &grant, now);
 		if (step(cursor, now, &id) == IDGEN_CURSOR_ISSUED && id > last)
 			rising++;
 		last = id;

@@ -98,6 +98,9 @@ void
 world_note(World *world, const char *what, int64_t a, int64_t b, int64_t c,
 		   int64_t d)
 {
+	const int64_t numbers[] = {a, b, c, d};
+	const int64_t *number = numbers;
+
 	hash_number(world, world->now_us);
 	for (const char *letter = what; *letter != '\0'; letter++)
 		hash_number(world, *letter);
@@ -108,7 +111,7 @@ world_note(World *world, const char *what, int64_t a, int64_t b, int64_t c,
 	if (!world->is_traced)
 		return;
 	printf("%12.6f  ", (double) world->now_us / 1e6);
-	for (const int64_t *number = (int64_t[]) {a, b, c, d}; *what != '\0'; what++)
+	for (; *what != '\0'; what++)
 		if (*what == '%')
 			printf("%" PRId64, *number++);
 		else

@@ -107,6 +107,15 @@ not_before(int64_t now, int64_t min_tick)
 	return (IdgenCursorDemand) {.now = now, .min_tick = min_tick, .count = 1};
 }
 
+static IdgenCursorDemand
+not_before_ahead(int64_t now, int64_t min_tick, int64_t run_ahead)
+{
+	IdgenCursorDemand demand = not_before(now, min_tick);
+
+	demand.run_ahead = run_ahead;
+	return demand;
+}
+
 #define EXPECT_ISSUE(cursor, layout, demand, tick_, sequence_, count_) \
 	(CHECK_EQ(issue(cursor, layout, demand), IDGEN_CURSOR_ISSUED), \
 	 CHECK_EQ(run.tick, tick_), \
@@ -306,13 +315,11 @@ test_not_yet_valid_start(void)
 				   IDGEN_CURSOR_SEQUENCE_SPENT, 305);
 
 	/* run_ahead reaches the start, but not the tick */
-	CHECK_EQ(issue(&cursor, &worked,
-				   (IdgenCursorDemand) {.now = 297, .run_ahead = 2,
-				   .min_tick = 305, .count = 1}), IDGEN_CURSOR_NOT_YET_VALID);
+	CHECK_EQ(issue(&cursor, &worked, not_before_ahead(297, 305, 2)),
+			 IDGEN_CURSOR_NOT_YET_VALID);
 	CHECK_EQ(run.retry_at, 303);
-	CHECK_EQ(issue(&cursor, &worked,
-				   (IdgenCursorDemand) {.now = 298, .run_ahead = 2,
-				   .min_tick = 305, .count = 1}), IDGEN_CURSOR_SEQUENCE_SPENT);
+	CHECK_EQ(issue(&cursor, &worked, not_before_ahead(298, 305, 2)),
+			 IDGEN_CURSOR_SEQUENCE_SPENT);
 	CHECK_EQ(run.retry_at, 303);
 
 	/* a merged grant begins where its first part does */
@@ -353,9 +360,8 @@ test_min_tick(void)
 	EXPECT_ENDED(&cursor, &worked, not_before(166, INT64_MAX));
 
 	/* ahead of the clock if that is allowed */
-	CHECK_EQ(issue(&cursor, &worked,
-				   (IdgenCursorDemand) {.now = 166, .run_ahead = 4,
-				   .min_tick = 170, .count = 1}), IDGEN_CURSOR_ISSUED);
+	CHECK_EQ(issue(&cursor, &worked, not_before_ahead(166, 170, 4)),
+			 IDGEN_CURSOR_ISSUED);
 	CHECK_EQ(run.tick, 170);
 }
 
