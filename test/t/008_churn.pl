@@ -76,8 +76,9 @@ my $result = $session->query('BEGIN; CREATE EXTENSION idgen; CREATE TABLE t (id 
 	INSERT INTO t (a) VALUES (1); COMMIT');
 is(Idgen::Session::state_of($result), '55000',
 	'an ID in the transaction that creates the extension is refused with 55000');
-like($result->{error}{H} // '', qr/[Cc]ommit/, 'the hint of that refusal says to commit first');
-answers_within($result, 0, 'that refusal comes at once [S10]');
+like($result->{error}{H} // '', qr/[Cc]ommit/,
+	'an ID in the transaction that creates the extension is refused with a hint to commit');
+answers_within($result, 0, 'an ID in the transaction that creates the extension is refused at once [S10]');
 $session->query('ROLLBACK');
 is($session->sqlstate('CREATE EXTENSION idgen'), '', 'the extension is created in a transaction of its own');
 
