@@ -113,8 +113,7 @@ while (Idgen::Session::now_us() < $until)
 	}
 	select(undef, undef, undef, 0.02);
 }
-is($failed[0], undef,
-	"no setting of a database or role keeps the authority process from granting: $issued IDs over many grants");
+is($failed[0], undef, "settings of a database or role stop no grants: $issued IDs were issued over many grants");
 unlike(log_since($node, $position), qr/could not grant|canceling statement|read-only/,
 	'the log shows no complaint about settings of a database or role');
 is( $node->safe_psql('postgres',
