@@ -1,4 +1,4 @@
--- Every error names the namespace, says what happened and hints at the one thing to do; each has its code.
+-- Every error has its code, names the namespace, says what happened and hints at the one thing to do.
 SELECT plan(61);
 SET idgen.wait_timeout = '20 s';
 SELECT idgen_create_namespace('retired');
@@ -6,7 +6,8 @@ SELECT idgen_retire_namespace('retired');
 SELECT idgen_create_namespace('decoding', issuing => false);
 SELECT idgen_create_namespace('short', 12, 3, 4, epoch => '1970-01-01 00:00:00+00', horizon => '1 s', issuing => false);
 SELECT idgen_create_namespace('slow', 33, 0, 0, tick_ms => 600000, grant_interval => '10 min', horizon => '1 h');
-SELECT idgen_create_namespace('over', 11, 2, 2, epoch => date_trunc('milliseconds', clock_timestamp()) - interval '1900 ms', grant_interval => '100 ms', horizon => '1 s');
+SELECT idgen_create_namespace('over', 11, 2, 2,
+    epoch => date_trunc('milliseconds', clock_timestamp()) - interval '1900 ms', grant_interval => '100 ms', horizon => '1 s');
 SELECT idgen_create_namespace('copied');
 INSERT INTO idgen_worker VALUES ('copied', 1, 1000000000000, NULL);
 SELECT pg_sleep(0.2);
@@ -20,12 +21,13 @@ DECLARE
     detail text := '';
     hint text := '';
 BEGIN
-    -- if nobody has got to it in its time, or the worker is only being started, it asks again
+    -- another try if the authority process has not got to the request in time or is only being started
     FOR try IN 1 .. 100 LOOP
         BEGIN
             EXECUTE statement;
         EXCEPTION WHEN OTHERS THEN
-            GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+            GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+                hint = PG_EXCEPTION_HINT;
         END;
         EXIT WHEN state <> 'IG002' AND detail NOT LIKE '%being started%';
     END LOOP;
@@ -57,27 +59,34 @@ BEGIN
         ('SELECT idgen_encode(0, 0, 16, ''short'')', '22003', 'short')) v (s, w, n);
 END
 $$;
--- what the owner did to a table
+-- the owner has disabled a guard
 ALTER TABLE idgen_namespace DISABLE TRIGGER idgen_guard_row;
 SELECT see('SELECT idgen_next(''default'')', 'IG005', 'default');
 ALTER TABLE idgen_namespace ENABLE ALWAYS TRIGGER idgen_guard_row;
 
-SELECT is(state, wanted, statement || ': the code') FROM seen;
-SELECT matches(message || detail, '"' || namespace || '"', statement || ': names the namespace') FROM seen;
-SELECT isnt(hint, '', statement || ': hints') FROM seen WHERE wanted LIKE 'IG%';
--- how long it may last, where that is known
-SELECT matches(detail, '\d+\.\d{3} s|\d+ s', statement || ': says how long') FROM seen WHERE wanted = 'IG003';
--- in the style of PostgreSQL: the message short, lower case, without a period; the others sentences
-SELECT is_empty($$SELECT statement, message FROM seen WHERE message ~ '^[A-Z][a-z]|\.$' OR length(message) > 100$$, 'messages');
-SELECT is_empty($$SELECT statement, detail FROM seen WHERE detail <> '' AND detail !~ '^[A-Z0-9].*\.$'$$, 'details');
-SELECT is_empty($$SELECT statement, hint FROM seen WHERE hint <> '' AND hint !~ '^[A-Z].*\.$'$$, 'hints');
+SELECT is(state, wanted, statement || ' fails with ' || wanted || ' [S8]') FROM seen;
+SELECT matches(message || detail, '"' || namespace || '"', statement || ' fails and names the namespace') FROM seen;
+SELECT isnt(hint, '', statement || ' fails with a hint') FROM seen WHERE wanted LIKE 'IG%';
+-- how long the trouble may last, where that is known
+SELECT matches(detail, '\d+\.\d{3} s|\d+ s', statement || ' fails and says how long it may last [S8]')
+    FROM seen WHERE wanted = 'IG003';
+-- in the style of PostgreSQL: the message is short, lower case and without a period; the detail and hint are sentences
+SELECT is_empty($$SELECT statement, message FROM seen WHERE message ~ '^[A-Z][a-z]|\.$' OR length(message) > 100$$,
+    'every message is short, begins in lower case and has no period');
+SELECT is_empty($$SELECT statement, detail FROM seen WHERE detail <> '' AND detail !~ '^[A-Z0-9].*\.$'$$,
+    'every detail is a sentence');
+SELECT is_empty($$SELECT statement, hint FROM seen WHERE hint <> '' AND hint !~ '^[A-Z].*\.$'$$,
+    'every hint is a sentence');
 -- what a client may rely on
-SELECT throws_ok('SELECT idgen_next(NULL)', '22004', NULL, 'NULL namespace');
-SELECT throws_ok('SELECT idgen_next_batch(NULL)', '22004', NULL, 'NULL count');
-SELECT throws_ok('SELECT idgen_next_batch(-1)', '22023', NULL, 'negative count');
-SELECT throws_ok($$SELECT idgen_decode('1x'::text)$$, '22P02', NULL, 'text that is no number');
-SELECT throws_ok($$SELECT idgen_decode('٢'::text)$$, '22P02', NULL, 'digits of another script');
-SELECT throws_ok($$SELECT idgen_next(repeat('é', 1000))$$, '42704', 'namespace "' || repeat('é', 31) || '" does not exist', 'a name cut at a character');
-SELECT throws_ok($$SELECT idgen_create_namespace(repeat('é', 32))$$, '22023', NULL, 'a name of 64 bytes');
-SELECT lives_ok($$SELECT idgen_create_namespace(repeat('é', 31))$$, 'and of 62');
+SELECT throws_ok('SELECT idgen_next(NULL)', '22004', NULL, 'a NULL namespace is refused with 22004');
+SELECT throws_ok('SELECT idgen_next_batch(NULL)', '22004', NULL, 'a NULL count is refused with 22004');
+SELECT throws_ok('SELECT idgen_next_batch(-1)', '22023', NULL, 'a negative count is refused with 22023');
+SELECT throws_ok($$SELECT idgen_decode('1x'::text)$$, '22P02', NULL,
+    'a text that is not a number is refused with 22P02');
+SELECT throws_ok($$SELECT idgen_decode('٢'::text)$$, '22P02', NULL, 'digits of another script are refused with 22P02');
+SELECT throws_ok($$SELECT idgen_next(repeat('é', 1000))$$, '42704', 'namespace "' || repeat('é', 31) || '" does not exist',
+    'an error cuts a long name at the end of a character');
+SELECT throws_ok($$SELECT idgen_create_namespace(repeat('é', 32))$$, '22023', NULL,
+    'a name of 64 bytes is refused with 22023');
+SELECT lives_ok($$SELECT idgen_create_namespace(repeat('é', 31))$$, 'a name of 62 bytes is accepted');
 SELECT * FROM finish();

@@ -1,11 +1,11 @@
--- Names of somebody else, in front in the search path or in the temporary schema, change nothing;
--- nothing of theirs runs.
+-- Objects of another role with the names of the extension, first in the search path or in the temporary schema, change
+-- nothing. Nothing of them runs.
 SELECT plan(24);
 CREATE ROLE regress_idgen_mallory;
 GRANT CREATE ON DATABASE :"DBNAME" TO regress_idgen_mallory;
 SELECT idgen_create_namespace('mine', sequence_bits => 8);
 
--- A hostile schema: tables, functions and operators of the names that could be meant.
+-- A hostile schema: tables, functions and operators with names that idgen might use.
 CREATE SCHEMA hostile AUTHORIZATION regress_idgen_mallory;
 CREATE TABLE hostile.traces (what text);
 GRANT INSERT, SELECT ON hostile.traces TO PUBLIC;
@@ -50,8 +50,8 @@ CREATE FUNCTION hostile.idgen_guard() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN
 CREATE FUNCTION hostile.idgen_next() RETURNS bigint LANGUAGE sql AS 'SELECT 42::pg_catalog.int8';
 RESET ROLE;
 
--- The superuser falls for the search path, and yet ... pgTAP would fall for it too, so what comes
--- of each is looked at afterwards.
+-- A superuser has the hostile schema first in the search path. pgTAP would call the hostile functions, too, so the
+-- results are kept here and compared afterwards.
 CREATE FUNCTION public.outcome(statement pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql AS $$
 DECLARE
     result pg_catalog.text;
@@ -64,7 +64,8 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 SET search_path = hostile, pg_catalog, public;
-SELECT public.outcome('SELECT public.idgen_next(''mine'')') AS mine, public.outcome('SELECT pg_catalog.count(*) FROM public.idgen_next_batch(5, ''mine'')') AS batch,
+SELECT public.outcome('SELECT public.idgen_next(''mine'')') AS mine,
+    public.outcome('SELECT pg_catalog.count(*) FROM public.idgen_next_batch(5, ''mine'')') AS batch,
     public.outcome('SELECT public.idgen_format()') AS format, public.outcome('SELECT public.idgen_next(''evil'')') AS evil,
     public.outcome('SELECT public.idgen_format(''evil'')') AS evil_format,
     public.outcome('SELECT public.idgen_create_namespace(''created in front of them'')') AS created \gset
@@ -76,46 +77,55 @@ SELECT public.outcome('SELECT public.idgen_next(''created in front of them'')') 
     public.outcome('INSERT INTO public.idgen_worker VALUES (''mine'', 3, 0, NULL)') AS merged_mark,
     public.outcome('INSERT INTO public.idgen_namespace SELECT * FROM public.idgen_namespace') AS merged_names \gset
 RESET search_path;
-SELECT ok(:'mine'::numeric > 100000, 'issues');
-SELECT is(:'batch'::text, '5', 'a batch');
-SELECT is(:'format'::jsonb ->> 'timestamp_bits', '41', 'the format is the extension''s');
-SELECT is(:'evil'::text, '42704', 'a namespace of theirs is none');
-SELECT is(:'evil_format'::text, '42704', 'nor to decode by');
-SELECT is(:'created'::text, '', 'creates a namespace');
-SELECT ok(:'next'::numeric > 100000, 'and issues from it');
-SELECT is(:'decoded'::text, 'mine', 'decodes');
-SELECT is(:'bound'::text, '9223372036854775807', 'bounds');
-SELECT is(:'retired'::text, '', 'retires it');
-SELECT is(:'after'::text, 'IG009', 'for good');
-SELECT is((SELECT count(*) FROM idgen_namespace WHERE name = 'created in front of them' AND retired), 1::bigint, 'in the extension''s table');
-SELECT is((SELECT count(*) FROM hostile.idgen_worker), 0::bigint, 'not in theirs');
-SELECT ok(NOT EXISTS (SELECT FROM idgen_worker WHERE namespace = 'mine' AND high_water = 0), 'merges a mark');
-SELECT is((SELECT count(*) FROM idgen_namespace), 3::bigint, 'merges namespaces');
-SELECT is_empty('SELECT what FROM hostile.traces', 'nothing of theirs ran');
+SELECT ok(:'mine'::numeric > 100000, 'idgen_next() issues with hostile objects in the search path');
+SELECT is(:'batch'::text, '5', 'idgen_next_batch() issues with hostile objects in the search path');
+SELECT is(:'format'::jsonb ->> 'timestamp_bits', '41',
+    'idgen_format() shows the extension''s format with hostile objects in the search path');
+SELECT is(:'evil'::text, '42704', 'a namespace in a hostile table does not exist for idgen_next()');
+SELECT is(:'evil_format'::text, '42704', 'a namespace in a hostile table does not exist for idgen_format()');
+SELECT is(:'created'::text, '', 'idgen_create_namespace() works with hostile objects in the search path');
+SELECT ok(:'next'::numeric > 100000, 'a namespace that was created with hostile objects in the search path issues');
+SELECT is(:'decoded'::text, 'mine', 'idgen_decode() works with hostile objects in the search path');
+SELECT is(:'bound'::text, '9223372036854775807', 'idgen_lower_bound() works with hostile objects in the search path');
+SELECT is(:'retired'::text, '', 'idgen_retire_namespace() works with hostile objects in the search path');
+SELECT is(:'after'::text, 'IG009', 'a namespace is retired for good with hostile objects in the search path');
+SELECT is((SELECT count(*) FROM idgen_namespace WHERE name = 'created in front of them' AND retired), 1::bigint,
+    'a retirement is written to the table of the extension');
+SELECT is((SELECT count(*) FROM hostile.idgen_worker), 0::bigint, 'no mark is written to a hostile table');
+SELECT ok(NOT EXISTS (SELECT FROM idgen_worker WHERE namespace = 'mine' AND high_water = 0),
+    'a restored mark of 0 lowers no mark with hostile objects in the search path [S3]');
+SELECT is((SELECT count(*) FROM idgen_namespace), 3::bigint,
+    'restored namespaces are merged with hostile objects in the search path');
+SELECT is_empty('SELECT what FROM hostile.traces', 'no hostile function or operator ran');
 
--- The temporary schema, which comes first without being named.
+-- The temporary schema comes first without being named.
 CREATE TEMP TABLE idgen_namespace AS SELECT * FROM hostile.idgen_namespace;
 CREATE TEMP TABLE idgen_worker (namespace text, worker int, high_water bigint, incarnation bigint);
 CREATE TEMP TABLE idgen_authority (namespace text, uuid uuid);
 CREATE TEMP TABLE idgen_floor (namespace text, floor bigint);
 CREATE TEMP TABLE idgen_grant (grant_id bigint);
 CREATE TEMP TABLE idgen_incarnation (incarnation bigint);
-SELECT ok(idgen_next() > 0, 'temporary tables: issues');
-SELECT is(idgen_format() ->> 'timestamp_bits', '41', 'temporary tables: the format');
-SELECT throws_ok($$SELECT idgen_next('evil')$$, '42704', NULL, 'temporary tables: no namespace of theirs');
-SELECT lives_ok($$SELECT idgen_create_namespace('beside temporary tables')$$, 'temporary tables: creates');
-SELECT ok(idgen_next('beside temporary tables') > 0, 'temporary tables: issues from it');
-SELECT is((SELECT count(*) FROM public.idgen_namespace WHERE name = 'beside temporary tables'), 1::bigint, 'temporary tables: not in them');
+SELECT ok(idgen_next() > 0, 'idgen_next() issues beside hostile temporary tables');
+SELECT is(idgen_format() ->> 'timestamp_bits', '41',
+    'idgen_format() shows the extension''s format beside hostile temporary tables');
+SELECT throws_ok($$SELECT idgen_next('evil')$$, '42704', NULL,
+    'a namespace in a hostile temporary table does not exist');
+SELECT lives_ok($$SELECT idgen_create_namespace('beside temporary tables')$$,
+    'idgen_create_namespace() works beside hostile temporary tables');
+SELECT ok(idgen_next('beside temporary tables') > 0,
+    'a namespace that was created beside hostile temporary tables issues');
+SELECT is((SELECT count(*) FROM public.idgen_namespace WHERE name = 'beside temporary tables'), 1::bigint,
+    'a new namespace is written to the table of the extension and not to a temporary one');
 
--- An ordinary role with all of that in front issues, and gains nothing.
+-- An ordinary role with the hostile schema first in its search path gains nothing.
 SET ROLE regress_idgen_mallory;
 SET search_path = hostile, pg_catalog, public;
 SELECT public.outcome('SELECT public.idgen_retire_namespace(''default'')') AS retired,
     public.outcome('SELECT public.idgen_create_namespace(''theirs'')') AS created \gset
 RESET ROLE;
 RESET search_path;
-SELECT is(:'retired'::text, '42501', 'retires nothing');
-SELECT is(:'created'::text, '42501', 'creates nothing');
+SELECT is(:'retired'::text, '42501', 'an ordinary role cannot retire a namespace by means of hostile objects');
+SELECT is(:'created'::text, '42501', 'an ordinary role cannot create a namespace by means of hostile objects');
 SELECT * FROM finish();
 DROP OWNED BY regress_idgen_mallory CASCADE;
 DROP ROLE regress_idgen_mallory;

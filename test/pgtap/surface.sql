@@ -1,4 +1,4 @@
--- Every SQL object: signature, volatility, parallel label, strictness, privileges, comment, owner.
+-- Every SQL object has the right signature, volatility, parallel label, strictness, privileges, comment and owner.
 BEGIN;
 SELECT plan(49);
 
@@ -14,10 +14,10 @@ CREATE TEMP VIEW views AS
 SELECT c.* FROM members JOIN pg_class c ON classid = 'pg_class'::regclass AND objid = c.oid WHERE c.relkind = 'v';
 
 SELECT has_extension('idgen');
-SELECT is((SELECT extversion FROM pg_extension WHERE extname = 'idgen'), '1.0', 'version');
-SELECT ok(NOT (SELECT extrelocatable FROM pg_extension WHERE extname = 'idgen'), 'not relocatable');
+SELECT is((SELECT extversion FROM pg_extension WHERE extname = 'idgen'), '1.0', 'the version of the extension is 1.0');
+SELECT ok(NOT (SELECT extrelocatable FROM pg_extension WHERE extname = 'idgen'), 'the extension is not relocatable');
 SELECT ok((SELECT superuser AND NOT trusted FROM pg_available_extension_versions WHERE name = 'idgen' AND version = '1.0'),
-    'only a superuser creates it');
+    'only a superuser creates the extension');
 
 -- Names, arguments with their defaults, results.
 SELECT set_eq(
@@ -63,114 +63,145 @@ SELECT set_eq(
     'idgen_timestamp(id bigint, namespace text DEFAULT ''default''::text) timestamp with time zone',
     'idgen_trace(id bigint, namespace text DEFAULT ''default''::text, OUT grant_id bigint, OUT worker integer, OUT granted_from timestamp with time zone, OUT granted_until timestamp with time zone, '
         || 'OUT granted_at timestamp with time zone, OUT incarnation bigint, OUT kind text, OUT role text, OUT address inet, OUT application text, OUT activated_at timestamp with time zone, OUT state text) SETOF record'],
-    'functions, their arguments and results');
+    'the functions have exactly these arguments and results');
 
 SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE provolatile = 'v'$$,
     ARRAY['idgen_next', 'idgen_next_batch', 'idgen_next_json', 'idgen_create_namespace', 'idgen_retire_namespace', 'idgen_guard',
     'idgen_alter_namespace', 'idgen_allow', 'idgen_disallow', 'idgen_activate', 'idgen_acquire_grant', 'idgen_deactivate',
     'idgen_end_incarnation', 'idgen_adopt_namespace', 'idgen_fence_namespace', 'idgen_confirm_clock',
     'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_authority_process', 'idgen_stat_reset'],
-    'what issues, changes or looks into shared memory is volatile');
+    'functions that issue, change or look into shared memory are volatile');
 SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE provolatile = 's'$$,
     ARRAY['idgen_decode', 'idgen_encode', 'idgen_timestamp', 'idgen_lower_bound', 'idgen_format', 'idgen_trace'],
-    'what looks up by name is stable');
-SELECT is_empty($$SELECT signature FROM functions WHERE provolatile = 'i'$$, 'nothing is immutable');
+    'functions that only look a namespace up by name are stable');
+SELECT is_empty($$SELECT signature FROM functions WHERE provolatile = 'i'$$, 'no function is immutable');
 SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE proparallel <> 's'$$,
     ARRAY['idgen_create_namespace', 'idgen_retire_namespace', 'idgen_guard',
     'idgen_alter_namespace', 'idgen_allow', 'idgen_disallow', 'idgen_activate', 'idgen_acquire_grant', 'idgen_deactivate',
     'idgen_end_incarnation', 'idgen_adopt_namespace', 'idgen_fence_namespace', 'idgen_confirm_clock', 'idgen_stat_reset',
-    'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_authority_process'], 'issuing and decoding are parallel safe, changes are not');
+    'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_authority_process'],
+    'functions that issue or decode are parallel safe, and those that change or watch are not');
 SELECT set_eq($$SELECT proname::text FROM functions WHERE proparallel = 'r'$$,
-    ARRAY['idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_authority_process'], 'statistics are read by the leader: one reading for all of a query');
-SELECT is_empty($$SELECT signature FROM functions WHERE proisstrict AND pronargs > 0$$, 'none with arguments is strict: a NULL namespace is an error');
-SELECT set_eq($$SELECT signature FROM functions WHERE prosecdef$$, ARRAY['idgen_trace(bigint,text)'], 'one runs with the rights of its owner');
-SELECT is((SELECT proconfig FROM functions WHERE proname = 'idgen_trace'), ARRAY['search_path=pg_catalog, pg_temp'], 'with its search path pinned');
+    ARRAY['idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_authority_process'],
+    'functions of statistics are parallel restricted, so a query reads them once');
+SELECT is_empty($$SELECT signature FROM functions WHERE proisstrict AND pronargs > 0$$,
+    'no function with arguments is strict, so a NULL namespace is an error');
+SELECT set_eq($$SELECT signature FROM functions WHERE prosecdef$$, ARRAY['idgen_trace(bigint,text)'],
+    'only idgen_trace() runs with the rights of its owner');
+SELECT is((SELECT proconfig FROM functions WHERE proname = 'idgen_trace'), ARRAY['search_path=pg_catalog, pg_temp'],
+    'idgen_trace() has its search path pinned');
 SELECT ok((SELECT prosqlbody IS NOT NULL AND lanname = 'sql' FROM functions p JOIN pg_language l ON l.oid = prolang WHERE proname = 'idgen_trace'),
-    'and a body that names nothing by text');
-SELECT is_empty($$SELECT signature FROM functions p JOIN pg_language l ON l.oid = prolang WHERE lanname <> 'c' AND proname <> 'idgen_trace'$$, 'all others are in C');
+    'idgen_trace() has a parsed body, which names nothing by text');
+SELECT is_empty($$SELECT signature FROM functions p JOIN pg_language l ON l.oid = prolang WHERE lanname <> 'c' AND proname <> 'idgen_trace'$$,
+    'all functions but idgen_trace() are in C');
 SELECT set_eq($$SELECT proname::text FROM functions p WHERE NOT has_function_privilege('public', p.oid, 'EXECUTE')$$,
     ARRAY['idgen_create_namespace', 'idgen_guard', 'idgen_confirm_clock', 'idgen_stat_reset', 'idgen_trace',
-    'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_authority_process'], 'what is revoked from PUBLIC');
+    'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_authority_process'],
+    'exactly these functions are revoked from PUBLIC');
 SELECT set_eq($$SELECT format('%s %s %s %s', proname, a.grantee::regrole, a.privilege_type, a.is_grantable)
     FROM functions, aclexplode(proacl) a WHERE a.grantee NOT IN (0, proowner)$$,
     ARRAY['idgen_trace pg_monitor EXECUTE f', 'idgen_stat_counters pg_monitor EXECUTE f', 'idgen_stat_cursors pg_monitor EXECUTE f',
-    'idgen_stat_authority_process pg_monitor EXECUTE f'], 'pg_monitor may look, and nobody else was granted a function');
+    'idgen_stat_authority_process pg_monitor EXECUTE f'],
+    'pg_monitor may execute the functions of monitoring, and no other role was granted a function');
 
 -- Tables.
 SELECT set_eq($$SELECT relname::text FROM tables$$,
-    ARRAY['idgen_namespace', 'idgen_floor', 'idgen_worker', 'idgen_authority', 'idgen_incarnation', 'idgen_grant'], 'tables');
-SELECT is_empty($$SELECT relname FROM tables WHERE relpersistence <> 'p' OR relkind <> 'r'$$, 'all are logged');
-SELECT is_empty($$SELECT relname FROM tables, aclexplode(relacl) a WHERE a.grantee <> relowner$$, 'and nobody else''s');
+    ARRAY['idgen_namespace', 'idgen_floor', 'idgen_worker', 'idgen_authority', 'idgen_incarnation', 'idgen_grant'],
+    'the extension has exactly these tables');
+SELECT is_empty($$SELECT relname FROM tables WHERE relpersistence <> 'p' OR relkind <> 'r'$$,
+    'all tables are ordinary logged tables');
+SELECT is_empty($$SELECT relname FROM tables, aclexplode(relacl) a WHERE a.grantee <> relowner$$,
+    'no role but the owner has a privilege on a table');
 SELECT set_eq($$SELECT relname::text FROM tables WHERE oid = ANY ((SELECT extconfig FROM pg_extension WHERE extname = 'idgen')::oid[])$$,
-    ARRAY['idgen_namespace', 'idgen_floor', 'idgen_worker'], 'namespaces, floors and marks are dumped; identity, grants and incarnations are not');
-SELECT is((SELECT array_agg(DISTINCT x) FROM pg_extension, unnest(extcondition) x WHERE extname = 'idgen'), ARRAY[''], 'all of them');
+    ARRAY['idgen_namespace', 'idgen_floor', 'idgen_worker'],
+    'namespaces, floors and marks are dumped, and identities, grants and incarnations are not');
+SELECT is((SELECT array_agg(DISTINCT x) FROM pg_extension, unnest(extcondition) x WHERE extname = 'idgen'), ARRAY[''],
+    'all rows of dumped tables are dumped');
 
 -- Views.
-SELECT set_eq($$SELECT relname::text FROM views$$, ARRAY['idgen_stat_namespace', 'idgen_stat_cursor', 'idgen_stat_authority', 'idgen_stat_role'], 'views');
+SELECT set_eq($$SELECT relname::text FROM views$$, ARRAY['idgen_stat_namespace', 'idgen_stat_cursor', 'idgen_stat_authority', 'idgen_stat_role'],
+    'the extension has exactly these views');
 SELECT set_eq($$SELECT format('%s %s %s %s', relname, a.grantee::regrole, a.privilege_type, a.is_grantable) FROM views, aclexplode(relacl) a WHERE a.grantee <> relowner$$,
     ARRAY['idgen_stat_namespace pg_monitor SELECT f', 'idgen_stat_cursor pg_monitor SELECT f', 'idgen_stat_authority pg_monitor SELECT f', 'idgen_stat_role pg_monitor SELECT f'],
-    'pg_monitor reads them, PUBLIC does not');
+    'pg_monitor reads the views, and no other role but the owner does');
 SELECT is_empty($$SELECT relname, column_name FROM views JOIN information_schema.columns ON table_schema = relnamespace::regnamespace::text AND table_name = relname
-    WHERE column_name ~ '(token|hash|conn|address|boot|uuid)'$$, 'no view has a column for what is secret');
+    WHERE column_name ~ '(token|hash|conn|address|boot|uuid)'$$, 'no view has a column that may hold a secret');
 
 CREATE FUNCTION pg_temp.columns(t regclass) RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod) || CASE WHEN attnotnull THEN '!' ELSE '' END, ', ' ORDER BY attnum)
     FROM pg_attribute WHERE attrelid = t AND attnum > 0 AND NOT attisdropped $$;
 SELECT is(pg_temp.columns('idgen_namespace'), 'name text!, kind text!, timestamp_bits integer!, worker_bits integer!, sequence_bits integer!, '
     'epoch_ms bigint!, tick_ms bigint!, horizon_ms bigint!, grant_interval_ms bigint!, run_ahead_ms bigint!, first_worker integer!, '
-    'last_worker integer!, durability text!, promotion text!, restricted boolean!, issuing boolean!, retired boolean!, owner text!, issue_roles text[]!, acquire_roles text[]!, split_parts integer!, lineage uuid!', 'idgen_namespace');
-SELECT is(pg_temp.columns('idgen_floor'), 'namespace text!, floor bigint!, external_end bigint!', 'idgen_floor');
-SELECT is(pg_temp.columns('idgen_worker'), 'namespace text!, worker integer!, high_water bigint!, incarnation bigint', 'idgen_worker');
+    'last_worker integer!, durability text!, promotion text!, restricted boolean!, issuing boolean!, retired boolean!, owner text!, issue_roles text[]!, acquire_roles text[]!, split_parts integer!, lineage uuid!',
+    'idgen_namespace has exactly these columns');
+SELECT is(pg_temp.columns('idgen_floor'), 'namespace text!, floor bigint!, external_end bigint!',
+    'idgen_floor has exactly these columns');
+SELECT is(pg_temp.columns('idgen_worker'), 'namespace text!, worker integer!, high_water bigint!, incarnation bigint',
+    'idgen_worker has exactly these columns');
 SELECT is(pg_temp.columns('idgen_authority'), 'namespace text!, uuid uuid!, format text!, split_modulus integer!, split_remainder integer!, '
     'system_identifier bigint!, database oid!, timeline bigint!, control_inode bigint!, control_birth bigint!, version_inode bigint!, '
-    'version_birth bigint!, recorded_at timestamp with time zone!, last_clock bigint!, worker_count bigint!, mark_sum numeric!', 'idgen_authority');
+    'version_birth bigint!, recorded_at timestamp with time zone!, last_clock bigint!, worker_count bigint!, mark_sum numeric!',
+    'idgen_authority has exactly these columns');
 SELECT is(pg_temp.columns('idgen_incarnation'), 'incarnation bigint!, namespace text!, worker integer!, kind text!, boot uuid, role text!, '
-    'address inet, application text, activated_at timestamp with time zone!, token_hash bytea, state text!, ended_at timestamp with time zone, run_ahead_ms bigint', 'idgen_incarnation');
+    'address inet, application text, activated_at timestamp with time zone!, token_hash bytea, state text!, ended_at timestamp with time zone, run_ahead_ms bigint',
+    'idgen_incarnation has exactly these columns');
 SELECT is(pg_temp.columns('idgen_grant'), 'namespace text!, worker integer!, start_tick bigint!, end_tick bigint!, grant_id bigint!, '
-    'incarnation bigint!, granted_at timestamp with time zone!, request_id uuid, asked_ms bigint', 'idgen_grant');
-SELECT col_is_pk('idgen_namespace', 'name');
-SELECT col_is_pk('idgen_floor', 'namespace');
-SELECT col_is_pk('idgen_worker', ARRAY['namespace', 'worker']);
-SELECT col_is_pk('idgen_authority', 'namespace');
-SELECT col_is_pk('idgen_incarnation', 'incarnation');
-SELECT col_is_pk('idgen_grant', ARRAY['namespace', 'worker', 'start_tick']);
+    'incarnation bigint!, granted_at timestamp with time zone!, request_id uuid, asked_ms bigint',
+    'idgen_grant has exactly these columns');
+SELECT col_is_pk('idgen_namespace', 'name', 'the primary key of idgen_namespace is (name)');
+SELECT col_is_pk('idgen_floor', 'namespace', 'the primary key of idgen_floor is (namespace)');
+SELECT col_is_pk('idgen_worker', ARRAY['namespace', 'worker'],
+    'the primary key of idgen_worker is (namespace, worker)');
+SELECT col_is_pk('idgen_authority', 'namespace', 'the primary key of idgen_authority is (namespace)');
+SELECT col_is_pk('idgen_incarnation', 'incarnation', 'the primary key of idgen_incarnation is (incarnation)');
+SELECT col_is_pk('idgen_grant', ARRAY['namespace', 'worker', 'start_tick'],
+    'the primary key of idgen_grant is (namespace, worker, start_tick)');
 
-SELECT is(pg_temp.columns('idgen_acquired'), 'worker integer, incarnation bigint, grant_id bigint, start_ms bigint, end_ms_exclusive bigint, format text', 'what an external generator acquires');
+SELECT is(pg_temp.columns('idgen_acquired'), 'worker integer, incarnation bigint, grant_id bigint, start_ms bigint, end_ms_exclusive bigint, format text',
+    'idgen_acquired has exactly these columns');
 
 SELECT is(replace(pg_temp.columns('idgen_stat_namespace'), 'workers integer', 'workers bigint'), 'namespace text, state text, durability text, promotion text, restricted boolean, owner text, ids bigint, batches bigint, '
     'tick_waits bigint, tick_wait_ms numeric, grant_waits bigint, grant_wait_ms numeric, lock_waits bigint, lock_wait_ms numeric, exhaustions bigint, spills bigint, '
     'clock_behind bigint, clock_behind_max_ms numeric, grants_missed bigint, grants bigint, grant_latency_avg_ms numeric, grant_latency_max_ms numeric, '
     'unconfirmed integer, rejections bigint, forks bigint, fences bigint, fenced_until timestamp with time zone, errors bigint, last_error text, last_error_at timestamp with time zone, '
     'workers bigint, workers_reserved bigint, workers_free bigint, field_ends timestamp with time zone, stats_reset timestamp with time zone, refusals bigint, '
-    'pauses bigint, pause_max_ms numeric, ticks bigint, tick_ids bigint, grants_ahead bigint, holder_waits bigint, holder_wait_ms numeric, holder_wait_max_ms numeric', 'idgen_stat_namespace');
+    'pauses bigint, pause_max_ms numeric, ticks bigint, tick_ids bigint, grants_ahead bigint, holder_waits bigint, holder_wait_ms numeric, holder_wait_max_ms numeric',
+    'idgen_stat_namespace has exactly these columns');
 SELECT is(pg_temp.columns('idgen_stat_cursor'), 'database name, namespace text, worker integer, incarnation bigint, ids bigint, last_tick timestamp with time zone, '
-    'sequence_used bigint, granted_until timestamp with time zone, runway_ms bigint', 'idgen_stat_cursor');
+    'sequence_used bigint, granted_until timestamp with time zone, runway_ms bigint',
+    'idgen_stat_cursor has exactly these columns');
 SELECT is(pg_temp.columns('idgen_stat_authority'), 'pid integer, started timestamp with time zone, last_round timestamp with time zone, rounds bigint, grants bigint, '
     'requests_waiting integer, cursors_in_use integer, cursors_free integer, standby boolean, fsync boolean, clock_synchronised boolean, clock_offset_us bigint, '
-    'clock_max_error_us bigint, clock text, clock_step_ms bigint, clock_steps_back bigint, clock_steps_forward bigint, clock_largest_step_ms bigint, cursors_taken bigint, pauses bigint, pause_max_ms bigint, grant_bytes bigint, incarnations_active bigint', 'idgen_stat_authority');
+    'clock_max_error_us bigint, clock text, clock_step_ms bigint, clock_steps_back bigint, clock_steps_forward bigint, clock_largest_step_ms bigint, cursors_taken bigint, pauses bigint, pause_max_ms bigint, grant_bytes bigint, incarnations_active bigint',
+    'idgen_stat_authority has exactly these columns');
 
-SELECT is(pg_temp.columns('idgen_stat_role'), 'namespace text, role text, workers bigint, workers_max bigint, all_workers bigint, all_workers_max bigint', 'idgen_stat_role');
+SELECT is(pg_temp.columns('idgen_stat_role'), 'namespace text, role text, workers bigint, workers_max bigint, all_workers bigint, all_workers_max bigint',
+    'idgen_stat_role has exactly these columns');
 
--- Guards: on every table, always.
+-- Every table has its guards, which fire always.
 SELECT is((SELECT count(*) FROM tables t JOIN pg_trigger g ON g.tgrelid = t.oid JOIN functions f ON f.oid = g.tgfoid
-    WHERE f.proname = 'idgen_guard' AND g.tgenabled = 'A'), 12::bigint, 'two guards on each table fire always');
+    WHERE f.proname = 'idgen_guard' AND g.tgenabled = 'A'), 12::bigint, 'two guards on each table fire always [S3]');
 
 -- Everything has a comment and one owner. Types that come with a table or a type are members, too, since PostgreSQL 17.
 SELECT is_empty($$SELECT pg_describe_object(classid, objid, 0) FROM members LEFT JOIN pg_type t ON classid = 'pg_type'::regclass AND t.oid = objid
     WHERE (classid IN ('pg_proc'::regclass, 'pg_class'::regclass) OR typrelid = 0 AND typcategory <> 'A' OR typrelid IN (SELECT oid FROM pg_class WHERE relkind = 'c'))
         AND obj_description(objid, classid::regclass::name) IS NULL$$, 'every object has a comment');
 SELECT is_empty($$SELECT signature FROM functions WHERE obj_description(oid, 'pg_proc') !~ '^idgen: '
-    UNION SELECT relname FROM views WHERE obj_description(oid, 'pg_class') !~ '^idgen: '$$, 'which says whose it is');
-SELECT ok(obj_description((SELECT oid FROM pg_extension WHERE extname = 'idgen'), 'pg_extension') IS NOT NULL, 'the extension too');
+    UNION SELECT relname FROM views WHERE obj_description(oid, 'pg_class') !~ '^idgen: '$$,
+    'the comment of every function and view begins with "idgen: "');
+SELECT ok(obj_description((SELECT oid FROM pg_extension WHERE extname = 'idgen'), 'pg_extension') IS NOT NULL,
+    'the extension has a comment');
 SELECT is_empty($$SELECT signature FROM functions WHERE proowner <> (SELECT extowner FROM pg_extension WHERE extname = 'idgen')
     UNION SELECT relname FROM tables WHERE relowner <> (SELECT extowner FROM pg_extension WHERE extname = 'idgen')
-    UNION SELECT relname FROM views WHERE relowner <> (SELECT extowner FROM pg_extension WHERE extname = 'idgen')$$, 'the owner of the extension owns all of it');
+    UNION SELECT relname FROM views WHERE relowner <> (SELECT extowner FROM pg_extension WHERE extname = 'idgen')$$,
+    'the owner of the extension owns all its functions, tables and views');
 
 -- Settings.
 SELECT set_eq($$SELECT format('%s %s%s %s', name, boot_val, unit, context) FROM pg_settings WHERE name LIKE 'idgen.%'$$,
     ARRAY['idgen.grant_retention 604800s sighup', 'idgen.idle_timeout 60000ms sighup', 'idgen.max_batch 1000000 superuser', 'idgen.max_clock_error 5000ms sighup',
     'idgen.max_clock_step 5000ms sighup', 'idgen.max_cursors 1024 postmaster', 'idgen.max_workers_per_namespace 16 sighup', 'idgen.on_copied_authority refuse sighup', 'idgen.wait_timeout 5000ms user'],
-    'settings, their defaults and levels');
-SELECT is_empty($$SELECT name FROM pg_settings WHERE name LIKE 'idgen.%' AND coalesce(short_desc, '') = ''$$, 'every setting is described');
+    'the settings have exactly these defaults and contexts');
+SELECT is_empty($$SELECT name FROM pg_settings WHERE name LIKE 'idgen.%' AND coalesce(short_desc, '') = ''$$,
+    'every setting has a description');
 SELECT * FROM finish();
 ROLLBACK;

@@ -1,5 +1,5 @@
-# Every ID any client was told, written outside the database, while transactions roll back and a
-# backend is killed in the middle: none comes twice, and inserts go on after the recovery.
+# Writes down outside the database every ID that a client was told, while transactions roll back and
+# a backend is killed in the middle. No ID comes twice, and inserts go on after the recovery.
 use strict;
 use warnings;
 use Test::More;

@@ -1,5 +1,5 @@
-# A call that has to wait can be cancelled at once, in every way there is, and leaves the cursor
-# as it was; it never waits past its bound.
+# A call that has to wait can be cancelled at once, in every way there is, and leaves the cursor as it
+# was. No call waits longer than idgen.wait_timeout.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -13,8 +13,8 @@ use Idgen::Session;
 my $node = idgen_node('cancel', conf => "idgen.idle_timeout = '10min'");
 my $ledger = Idgen::Ledger->new;
 
-# One ID in 4 seconds: the second call of a tick has to wait. And one with short grants, which a
-# stopped worker lets run out soon.
+# The slow namespaces have one ID per tick, so the second call of a tick has to wait. The short one has
+# short grants, which soon run out while the authority process is stopped.
 $node->safe_psql('postgres', q{
 	SELECT idgen_create_namespace('slow', worker_bits => 0, sequence_bits => 0, tick_ms => 4000,
 		grant_interval => '4 s', horizon => '60 s');
@@ -23,8 +23,8 @@ $node->safe_psql('postgres', q{
 	SELECT idgen_create_namespace('short', grant_interval => '100 ms', horizon => '300 ms')});
 my $control = Idgen::Session->new($node);
 
-# A session with a call that has gone to wait; the slow namespace's tick may change under it, but
-# not twice in a row.
+# Returns a session with a call that has begun to wait. The next tick of the slow namespace may come
+# first and answer the call; then another call is tried.
 sub waiting
 {
 	my ($namespace, %options) = @_;
@@ -32,11 +32,12 @@ sub waiting
 	{
 		my $session = Idgen::Session->new($node, options => '-c idgen.wait_timeout=10min', %options);
 		$session->send("SELECT idgen_next('$namespace')");
-		# It is either answered or waits for something, in the end.
+		# Sooner or later the call is answered or waits for something.
 		wait_until(
 			sub {
 				$session->receive
-				  || ($control->value("SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = " . $session->pid) // '') eq 't';
+				  || ($control->value("SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = "
+						. $session->pid) // '') eq 't';
 			}, 30) or die 'the call neither waits nor returns';
 		return $session unless $session->receive;
 		my $result = $session->take;
@@ -47,7 +48,7 @@ sub waiting
 	die "no call of namespace \"$namespace\" has to wait";
 }
 
-# The next ID there is, told to a session of its own.
+# A session of its own gets the next ID.
 sub usable
 {
 	my ($namespace, $name) = @_;
@@ -71,29 +72,31 @@ foreach (1 .. 3)
 	last if $result->{error};
 	$ledger->add('slower', $result);
 }
-is(Idgen::Session::state_of($result), '57014', 'statement_timeout interrupts a call that waits for a tick');
-answers_within($result, 0.3, 'at once');
+is(Idgen::Session::state_of($result), '57014', 'statement_timeout interrupts a call that waits for a tick [S10]');
+answers_within($result, 0.3, 'a call that waits for a tick ends soon after statement_timeout [S10]');
 
-# pg_cancel_backend, and a driver's cancel request.
+# pg_cancel_backend and the cancel request of a driver.
 foreach my $how ('pg_cancel_backend', 'a cancel request')
 {
-	# The tick may come between the look at the session and the cancel.
+	# The next tick may come after the look at the session and before the cancel; then another try is made.
 	foreach (1 .. 3)
 	{
 		$session = waiting('slow');
-		$how eq 'a cancel request' ? $session->cancel : $control->value('SELECT pg_cancel_backend(' . $session->pid . ')');
+		$how eq 'a cancel request'
+		  ? $session->cancel
+		  : $control->value('SELECT pg_cancel_backend(' . $session->pid . ')');
 		$result = $session->wait(2 + $Idgen::Node::grace);
 		last if !$result || $result->{error};
 		$ledger->add('slow', $result);
 	}
-	is(Idgen::Session::state_of($result), '57014', "$how interrupts it");
+	is(Idgen::Session::state_of($result), '57014', "$how interrupts a call that waits for a tick [S10]");
 	$result = $session->query("SELECT idgen_next('slow')");
-	is(Idgen::Session::state_of($result), '', 'and leaves the session usable');
+	is(Idgen::Session::state_of($result), '', "after $how the session issues again");
 	$ledger->add('slow', $result);
-	usable('slow', 'and the cursor');
+	usable('slow', "after $how another session can use the cursor [S6]");
 }
 
-# pg_terminate_backend, and a client that goes away.
+# pg_terminate_backend and a client that goes away.
 foreach (1 .. 3)
 {
 	$session = waiting('slow');
@@ -102,50 +105,52 @@ foreach (1 .. 3)
 	last if !$result || $result->{error};
 	$ledger->add('slow', $result);
 }
-is(Idgen::Session::state_of($result), '57P01', 'pg_terminate_backend interrupts it');
-usable('slow', 'and leaves the cursor usable');
+is(Idgen::Session::state_of($result), '57P01', 'pg_terminate_backend ends a call that waits for a tick [S10]');
+usable('slow', 'after pg_terminate_backend another session can use the cursor [S6]');
 
 $session = waiting('slow', options => '-c idgen.wait_timeout=10min -c client_connection_check_interval=100ms');
 my $pid = $session->pid;
 $session->close;
 ok(wait_until(sub { $control->value("SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pid") eq 't' }, 10),
-	'a client that goes away ends it');
-usable('slow', 'and leaves the cursor usable');
+	'a call that waits for a tick ends when its client goes away [S10]');
+usable('slow', 'after a client went away another session can use the cursor [S6]');
 
-# The worker does not answer: past the grants, a call waits for it.
+# The authority process does not answer: once the grants have run out, a call waits for it.
 $control->value("SELECT idgen_next('short')");
 my $worker = stop_worker($node, 'postgres');
 $session = Idgen::Session->new($node, options => '-c idgen.wait_timeout=200ms');
 ok(wait_until(sub { ($result = $session->query("SELECT idgen_next('short')"))->{error} }, 30),
-	'with the worker stopped, the grants run out');
-is(Idgen::Session::state_of($result), 'IG002', 'without a known cause that is grant_exhausted');
-like($result->{error}{M}, qr/"short"/, 'it names the namespace');
-answers_within($result, 0.2, 'within the bound');
+	'the grants run out while the authority process is stopped');
+is(Idgen::Session::state_of($result), 'IG002',
+	'a call without a grant fails with IG002 when the cause is not known [S8]');
+like($result->{error}{M}, qr/"short"/, 'the message of IG002 names the namespace');
+answers_within($result, 0.2, 'a call without a grant fails within idgen.wait_timeout [S10]');
 
 $session->query("SET idgen.wait_timeout = 0");
 $result = $session->query("SELECT idgen_next('short')");
-is(Idgen::Session::state_of($result), 'IG002', 'a call that must not wait fails too');
-answers_within($result, 0, 'and did not wait');
+is(Idgen::Session::state_of($result), 'IG002', 'a call without a grant that must not wait fails with IG002 [S8]');
+answers_within($result, 0, 'a call without a grant does not wait with idgen.wait_timeout = 0 [S10]');
 $result = $session->query("SELECT count(*) FROM idgen_next_batch(10, 'short')");
-is(Idgen::Session::state_of($result), 'IG002', 'a batch as well');
-answers_within($result, 0, 'and did not wait');
+is(Idgen::Session::state_of($result), 'IG002', 'a batch without a grant that must not wait fails with IG002 [S8]');
+answers_within($result, 0, 'a batch without a grant does not wait with idgen.wait_timeout = 0 [S10]');
 
 $session->query("SET idgen.wait_timeout = '10min'; SET statement_timeout = '300ms'");
 $result = $session->query("SELECT idgen_next('short')");
-is(Idgen::Session::state_of($result), '57014', 'statement_timeout interrupts a call that waits for the worker');
-answers_within($result, 0.3, 'at once');
+is(Idgen::Session::state_of($result), '57014', 'statement_timeout interrupts a call that waits for a grant [S10]');
+answers_within($result, 0.3, 'a call that waits for a grant ends soon after statement_timeout [S10]');
 
 my $waiting = waiting('short');
 $session = waiting('short');
 $control->value('SELECT pg_cancel_backend(' . $session->pid . ')');
-is(Idgen::Session::state_of($session->wait(2 + $Idgen::Node::grace)), '57014', 'pg_cancel_backend interrupts it');
+is(Idgen::Session::state_of($session->wait(2 + $Idgen::Node::grace)),
+	'57014', 'pg_cancel_backend interrupts a call that waits for a grant [S10]');
 kill 'CONT', $worker;
 $result = $waiting->wait(30);
-is(Idgen::Session::state_of($result), '', 'when the worker goes on, the call that still waits succeeds');
+is(Idgen::Session::state_of($result), '', 'a call that waits for a grant succeeds when the authority process goes on');
 $ledger->add('short', $result);
-usable('short', 'and so do others');
+usable('short', 'a new session issues when the authority process goes on');
 
-# Never waiting, where there is nothing to wait for but a tick.
+# Here there is nothing to wait for but a tick, and the call must not wait.
 $session = Idgen::Session->new($node, options => '-c idgen.wait_timeout=0');
 foreach (1 .. 3)
 {
@@ -153,22 +158,22 @@ foreach (1 .. 3)
 	last if $result->{error};
 	$ledger->add('slower', $result);
 }
-is(Idgen::Session::state_of($result), 'IG003', 'with idgen.wait_timeout = 0 a spent tick is capacity_exhausted');
-answers_within($result, 0, 'at once');
+is(Idgen::Session::state_of($result), 'IG003', 'a call in a spent tick that must not wait fails with IG003 [S8]');
+answers_within($result, 0, 'a call in a spent tick does not wait with idgen.wait_timeout = 0 [S10]');
 
-# A tick that comes too late is not waited for in vain; a batch has one bound, not one each.
+# A call does not wait in vain for a tick that comes too late. A batch has one bound, not one for each ID.
 $session->query("SET idgen.wait_timeout = '1s'");
 $result = $session->query("SELECT count(*) FROM idgen_next_batch(100, 'slow')");
-is(Idgen::Session::state_of($result), 'IG003', 'a batch that would take minutes is refused');
-answers_within($result, 1, 'within the bound of one call');
+is(Idgen::Session::state_of($result), 'IG003', 'a batch that would take minutes is refused with IG003 [S8]');
+answers_within($result, 1, 'a batch that would take minutes is refused within the bound of one call [S10]');
 
-# A first use that must not wait fails, but asks: soon it works.
+# The first call of a namespace fails if it must not wait, but it requests a grant: soon a call succeeds.
 $node->safe_psql('postgres', q{SELECT idgen_create_namespace('fresh')});
 $session->query('SET idgen.wait_timeout = 0');
 $result = $session->query("SELECT idgen_next('fresh')");
-isnt(Idgen::Session::state_of($result), '', 'the first use of a namespace cannot do without waiting');
+isnt(Idgen::Session::state_of($result), '', 'the first call of a namespace fails if it must not wait [S8]');
 ok(wait_until(sub { !($result = $session->query("SELECT idgen_next('fresh')"))->{error} }, 30),
-	'but soon there is a grant');
+	'the first call of a namespace requests a grant, which is soon there');
 $ledger->add('fresh', $result);
 
 $ledger->is_unique('waiting and cancelling');

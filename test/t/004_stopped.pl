@@ -1,5 +1,5 @@
-# A process can be stopped anywhere, also while it holds a lock that others need. They may fail,
-# but never wait past their bound; and when it goes on, nothing has come twice.
+# A process can be stopped anywhere, also while it holds a lock that others need. The others may fail,
+# but they never wait past their bound; and when the process goes on, no ID has come twice.
 use strict;
 use warnings;
 use List::Util qw(max);
@@ -16,18 +16,19 @@ my $node = idgen_node('stopped', conf => "idgen.wait_timeout = '1s'");
 my $ledger = Idgen::Ledger->new;
 srand(7);
 
-# A tight loop, so that a stop is likely to come in the middle of an issue; 20 IDs of it are told.
-my $loop = 'SELECT x FROM (SELECT idgen_next() AS x, n FROM generate_series(1, 50000) n OFFSET 0) q WHERE n % 2500 = 0';
+# A tight loop, so that a stop is likely to come while an ID is issued. It returns 20 of its IDs.
+my $loop = 'SELECT x FROM (SELECT idgen_next() AS x, n FROM generate_series(1, 50000) n OFFSET 0) q
+	WHERE n % 2500 = 0';
 
-# With one cursor, a process stopped inside its lock keeps all others out.
+# With one cursor, a process that is stopped inside the cursor's lock keeps all others out.
 $node->append_conf('postgresql.conf', 'idgen.max_workers_per_namespace = 1');
 $node->reload;
-# And long grants, which no stop below lasts out.
+# The grants are longer than any stop below.
 $node->safe_psql('postgres', "SELECT idgen_alter_namespace('default', grant_interval => '10 s')");
 my $other = Idgen::Session->new($node);
-is($other->value('SHOW idgen.max_workers_per_namespace'), 1, 'one cursor');
+is($other->value('SHOW idgen.max_workers_per_namespace'), 1, 'a namespace may have one cursor');
 my $load = $ledger->start($node, clients => 1, mix => [ [ 1, $loop ] ]);
-ok($load->wait_for(100), 'a session issues in a loop');
+ok($load->wait_for(100), 'one session issues in a loop');
 my $backend = $other->value("SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'load %'");
 
 my ($hits, $tries, $longest, $longest_at_once) = (0, 0, 0, 0);
@@ -44,7 +45,7 @@ while ($hits < 3 && $tries < 300)
 	if ($result->{error})
 	{
 		$hits++;
-		# The lock's holder is stopped for certain: what must not wait does not.
+		# The holder of the lock is stopped for certain, so a call that must not wait has to fail at once.
 		$other->query('SET idgen.wait_timeout = 0');
 		my $at_once = $other->query('SELECT idgen_next()');
 		$states{ Idgen::Session::state_of($at_once) }++;
@@ -54,19 +55,23 @@ while ($hits < 3 && $tries < 300)
 	kill 'CONT', $backend;
 	$ledger->add('ids', $result) if !$result->{error};
 }
-cmp_ok($hits, '>=', 3, "the session was stopped inside the cursor's lock $hits times in $tries");
-is(join(' ', grep { $_ } sort keys %states), 'IG005', 'then another session gets IG005') or diag(explain(\%states));
-cmp_ok($longest, '<', 1 + $Idgen::Node::grace, 'within its bound');
-cmp_ok($longest_at_once, '<', $Idgen::Node::grace, 'or at once if it must not wait');
-ok($load->wait_for(100), 'and both go on');
-is(Idgen::Session::state_of($other->query('SELECT idgen_next()')), '', 'as soon as the process does');
+cmp_ok($hits, '>=', 3, "the session was stopped inside the cursor's lock $hits times in $tries tries");
+is(join(' ', grep { $_ } sort keys %states),
+	'IG005', "a call behind a stopped process in the only cursor's lock fails with IG005 [S8]")
+  or diag(explain(\%states));
+cmp_ok($longest, '<', 1 + $Idgen::Node::grace, 'a call behind a stopped process fails within its bound [S10]');
+cmp_ok($longest_at_once, '<', $Idgen::Node::grace,
+	'a call behind a stopped process fails at once if it must not wait [S10]');
+ok($load->wait_for(100), 'the stopped session issues again when it goes on');
+is(Idgen::Session::state_of($other->query('SELECT idgen_next()')), '',
+	'the other session issues again when the stopped one goes on');
 my $stats = $load->stop;
-is_deeply($stats->{errors}, {}, 'the stopped session noticed nothing');
+is_deeply($stats->{errors}, {}, 'the stopped session has seen no error');
 
-# With more, the others move to another cursor, and need not even fail.
+# With several cursors, the others move to another cursor and need not even fail.
 $node->adjust_conf('postgresql.conf', 'idgen.max_workers_per_namespace', 8);
 $node->reload;
-ok($other->poll('SHOW idgen.max_workers_per_namespace', 8), 'eight cursors');
+ok($other->poll('SHOW idgen.max_workers_per_namespace', 8), 'a namespace may have eight cursors');
 $load = $ledger->start($node, clients => 3, mix => [ [ 1, $loop ] ], options => '-c idgen.wait_timeout=10s');
 ok($load->wait_for(100), 'three sessions issue in loops');
 my @backends = $other->column("SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'load %'");
@@ -88,19 +93,24 @@ foreach (1 .. 60)
 	kill 'CONT', $victim;
 	sleep(rand(0.02));
 }
-is_deeply(\%states, { '' => 180 }, 'no other session failed') or diag(explain(\%states));
-cmp_ok($longest, '<', 5 + $Idgen::Node::grace, 'or waited past its bound');
+is_deeply(\%states, { '' => 180 }, 'no call fails behind a stopped process while there are other cursors [S10]')
+  or diag(explain(\%states));
+cmp_ok($longest, '<', 5 + $Idgen::Node::grace, 'no call waits past its bound while there are other cursors [S10]');
 $stats = $load->stop;
-is_deeply($stats->{errors}, {}, 'nor did those that were stopped themselves') or diag(explain($stats));
+is_deeply($stats->{errors}, {}, 'the three sessions that were stopped have seen no error') or diag(explain($stats));
 
-# The worker, at random moments: it holds the directory, a cursor, or nothing at all.
+# The authority process is stopped at random moments: it holds the directory, a cursor, or nothing at all.
 $node->safe_psql('postgres', "SELECT idgen_create_namespace('short', grant_interval => '100 ms', horizon => '300 ms')");
 $load = $ledger->start(
 	$node,
 	clients => 6,
 	options => '-c idgen.wait_timeout=1s',
-	mix => [ [ 1, 'SELECT idgen_next()' ], [ 1, "SELECT idgen_next('short')", 'short' ], [ 1, "SELECT idgen_next_batch(5000, 'short')", 'short' ] ]);
-ok($load->wait_for(100), 'sessions use short grants');
+	mix => [
+		[ 1, 'SELECT idgen_next()' ],
+		[ 1, "SELECT idgen_next('short')", 'short' ],
+		[ 1, "SELECT idgen_next_batch(5000, 'short')", 'short' ],
+	]);
+ok($load->wait_for(100), 'six sessions issue, most of them from short grants');
 my $worker = worker_in($node, 'postgres');
 foreach (1 .. 40)
 {
@@ -109,19 +119,22 @@ foreach (1 .. 40)
 	sleep(rand(0.1));
 	kill 'CONT', $worker;
 }
-# And for longer than all grants last, and than a call may wait.
+# Now it is stopped for longer than all grants last and for longer than a call may wait.
 my $want;
-is(stop_worker($node, 'postgres'), $worker, 'it stands still between two rounds');
-ok(wait_until(sub { ($want = $other->query("SET idgen.wait_timeout = '1s'; SELECT idgen_next('short')"))->{error} }, 30), 'until the grants run out');
-is(Idgen::Session::state_of($want), 'IG002', 'which is told');
+is(stop_worker($node, 'postgres'), $worker, 'the authority process is stopped between two rounds');
+ok(wait_until(sub { ($want = $other->query("SET idgen.wait_timeout = '1s'; SELECT idgen_next('short')"))->{error} }, 30),
+	'the grants run out while the authority process is stopped');
+is(Idgen::Session::state_of($want), 'IG002', 'a call without a grant fails with IG002 [S8]');
 kill 'CONT', $worker;
-ok($load->wait_for(1000), 'they go on when the worker does');
+ok($load->wait_for(1000), 'the six sessions issue again when the authority process goes on');
 $stats = $load->stop;
-is(join(' ', grep { !/^IG00[25]$/ } sort keys %{ $stats->{errors} }), '', 'there was nothing but want of grants')
+is(join(' ', grep { !/^IG00[25]$/ } sort keys %{ $stats->{errors} }), '',
+	'the six sessions have seen no error but IG002 and IG005 [S8]')
   or diag(explain($stats));
-cmp_ok($stats->{longest_ms}, '<', (1 + $Idgen::Node::grace) * 1000, 'no call took longer than its bound')
+cmp_ok($stats->{longest_ms}, '<', (1 + $Idgen::Node::grace) * 1000,
+	'no call waits past its bound while the authority process is stopped [S10]')
   or diag("$stats->{longest_ms} ms: $stats->{longest_sql}");
-is(worker_in($node, 'postgres'), $worker, 'it is still the same worker');
+is(worker_in($node, 'postgres'), $worker, 'the authority process is still the same one');
 
 $ledger->is_unique('stopped processes');
 $node->stop;

@@ -1,5 +1,5 @@
-# DROP and CREATE EXTENSION, over and over, under load: no deadlock, no crash, no stale object, and
-# no ID of a dropped extension comes again. A drop that is taken back has done nothing.
+# DROP and CREATE EXTENSION, over and over, under load: there is no deadlock, no crash and no stale object,
+# and no ID of a dropped extension comes again. A drop that is rolled back has done nothing.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -15,7 +15,7 @@ my $node = idgen_node('churn', conf => "max_prepared_transactions = 2\nidgen.idl
 my $ledger = Idgen::Ledger->new;
 my $session = Idgen::Session->new($node);
 
-# --- Taken back.
+# --- Drops that are rolled back.
 
 $ledger->add('ids', $session->query('SELECT idgen_next()'));
 my $other = Idgen::Session->new($node);
@@ -28,23 +28,25 @@ foreach my $way (
 	'BEGIN; SAVEPOINT a; SAVEPOINT b; DROP EXTENSION idgen; RELEASE b; ROLLBACK TO a; COMMIT',
 	'BEGIN; SAVEPOINT a; DROP EXTENSION idgen; CREATE EXTENSION idgen; ROLLBACK TO a; COMMIT')
 {
-	is($session->sqlstate($way), '', $way);
+	is($session->sqlstate($way), '', "$way succeeds");
 	$ledger->add('ids', $_->query('SELECT idgen_next()')) foreach ($session, $other);
-	is($session->value($incarnations), $before, 'has not ended the cursor');
+	is($session->value($incarnations), $before, "$way keeps the cursor");
 }
-is($session->sqlstate('BEGIN; DROP EXTENSION idgen; PREPARE TRANSACTION \'drop\''), '0A000', 'a drop cannot be prepared');
+is($session->sqlstate('BEGIN; DROP EXTENSION idgen; PREPARE TRANSACTION \'drop\''), '0A000',
+	'a drop of the extension cannot be prepared');
 $session->query('ROLLBACK');
-is($session->value($incarnations), $before, 'and has not ended the cursor');
+is($session->value($incarnations), $before, 'a drop that could not be prepared has not ended the cursor');
 
-# --- Committed.
+# --- Drops that are committed.
 
 foreach my $way ('DROP EXTENSION idgen', 'BEGIN; SAVEPOINT a; DROP EXTENSION idgen; RELEASE a; COMMIT')
 {
-	is($session->sqlstate($way), '', $way);
-	is($other->sqlstate('SELECT idgen_next()'), '42883', 'reaches an open session');
-	is($session->sqlstate('CREATE EXTENSION idgen'), '', 'it is created again');
+	is($session->sqlstate($way), '', "$way succeeds");
+	is($other->sqlstate('SELECT idgen_next()'), '42883', "$way reaches an open session");
+	is($session->sqlstate('CREATE EXTENSION idgen'), '', "the extension is created again after $way");
 	my @results = map { $_->query('SELECT idgen_next()') } ($session, $other);
-	is(join(' ', map { Idgen::Session::state_of($_) } @results), ' ', 'and issues to both');
+	is(join(' ', map { Idgen::Session::state_of($_) } @results), ' ',
+		"the extension issues to both sessions after $way");
 	$ledger->add('ids', $_) foreach @results;
 }
 
@@ -58,24 +60,27 @@ sub naps
 foreach ([ "create_namespace('late')", '55000' ], [ "alter_namespace('default', restricted => false)", '42704' ])
 {
 	my ($call, $expected) = @$_;
-	is($session->sqlstate('BEGIN; DROP EXTENSION idgen'), '', 'a drop has begun');
+	is($session->sqlstate('BEGIN; DROP EXTENSION idgen'), '', "a drop begins before idgen_$call");
 	my $before = naps($other->pid);
 	$other->send("SELECT idgen_$call");
-	# It naps between tries; a wait for anything else would be one nap.
-	ok(wait_until(sub { naps($other->pid) > $before + 20 }, 30), "idgen_$call waits for it");
-	is($session->sqlstate('COMMIT'), '', 'the drop commits');
-	is(Idgen::Session::state_of($other->wait(30)), $expected, "and the call is $expected");
-	is($session->sqlstate('CREATE EXTENSION idgen'), '', 'it is created again');
+	# The session naps between its tries; a wait for anything else would be one nap.
+	ok(wait_until(sub { naps($other->pid) > $before + 20 }, 30), "idgen_$call waits for the drop");
+	is($session->sqlstate('COMMIT'), '', "the drop commits while idgen_$call waits");
+	is(Idgen::Session::state_of($other->wait(30)), $expected, "idgen_$call fails with $expected after the drop");
+	is($session->sqlstate('CREATE EXTENSION idgen'), '', "the extension is created again after idgen_$call");
 }
 
-# In one transaction, as migration tools do: the first use has to wait for the commit.
-is($session->sqlstate('DROP EXTENSION idgen'), '', 'dropped');
-my $result = $session->query('BEGIN; CREATE EXTENSION idgen; CREATE TABLE t (id bigint DEFAULT idgen_next(), a int); INSERT INTO t (a) VALUES (1); COMMIT');
-is(Idgen::Session::state_of($result), '55000', 'a first use in the transaction that creates it is refused');
-like($result->{error}{H} // '', qr/[Cc]ommit/, 'with the hint to commit first');
-answers_within($result, 0, 'at once');
+# All in one transaction, as migration tools do: the first use has to wait for the commit.
+is($session->sqlstate('DROP EXTENSION idgen'), '', 'the extension is dropped');
+my $result = $session->query('BEGIN; CREATE EXTENSION idgen; CREATE TABLE t (id bigint DEFAULT idgen_next(), a int);
+	INSERT INTO t (a) VALUES (1); COMMIT');
+is(Idgen::Session::state_of($result), '55000',
+	'an ID in the transaction that creates the extension is refused with 55000');
+like($result->{error}{H} // '', qr/[Cc]ommit/,
+	'an ID in the transaction that creates the extension is refused with a hint to commit');
+answers_within($result, 0, 'an ID in the transaction that creates the extension is refused at once [S10]');
 $session->query('ROLLBACK');
-is($session->sqlstate('CREATE EXTENSION idgen'), '', 'created');
+is($session->sqlstate('CREATE EXTENSION idgen'), '', 'the extension is created in a transaction of its own');
 
 # --- Under load.
 

@@ -1,5 +1,5 @@
-# Restarts of every kind under load: nothing comes twice, every call returns, and a namespace with
-# a single worker number is as good as any.
+# Restarts of every kind under load: no ID comes twice, every call returns, and a namespace with a single
+# worker issues like any other.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -13,13 +13,15 @@ use Idgen::Session;
 my $node = idgen_node('restart');
 my $ledger = Idgen::Ledger->new;
 $node->safe_psql('postgres', Idgen::Ledger::table_sql());
-# One worker number for ever, whose IDs run ahead of the clock: what a restart forgot would come
-# again. And one with a tick of a second.
-$node->safe_psql('postgres', q{SELECT idgen_create_namespace('single', worker_bits => 0, sequence_bits => 3, run_ahead => '2 s');
-	SELECT idgen_create_namespace('coarse', worker_bits => 1, sequence_bits => 20, tick_ms => 1000, grant_interval => '2 s')});
+# The namespace "single" has one worker, and its IDs run ahead of the clock: an ID that a restart forgot
+# would come again. The ticks of "coarse" last a second.
+$node->safe_psql('postgres', q{
+	SELECT idgen_create_namespace('single', worker_bits => 0, sequence_bits => 3, run_ahead => '2 s');
+	SELECT idgen_create_namespace('coarse', worker_bits => 1, sequence_bits => 20, tick_ms => 1000,
+		grant_interval => '2 s')});
 
 my $load = $ledger->start($node, clients => 10);
-# These have to wait after a crash until what their workers had reserved is over.
+# After a crash these sessions have to wait until the grants of their workers from before it are over.
 my $waiting = $ledger->start(
 	$node,
 	clients => 4,
@@ -29,51 +31,58 @@ my $waiting = $ledger->start(
 		[ 1, "SELECT idgen_next_batch(500, 'single')", 'single' ],
 		[ 2, "SELECT idgen_next('coarse')", 'coarse' ],
 	]);
-foreach my $way ('fast', 'immediate', 'kill -9', 'backend', 'immediate', 'kill -9', 'worker')
+my $round = 0;
+foreach my $way ('fast', 'immediate', 'kill -9', 'backend', 'immediate', 'kill -9', 'authority process')
 {
-	ok($load->wait_for(2000), "inserts go on, before $way");
+	$round++;
+	ok($load->wait_for(2000), "restart $round: inserts go on before it ($way)");
 	if ($way eq 'kill -9')
 	{
-		ok(crash($node), 'all processes notice that the postmaster is gone');
+		ok(crash($node), "restart $round: all processes notice that the postmaster is gone");
 		$node->start;
 	}
-	elsif ($way eq 'backend' || $way eq 'worker')
+	elsif ($way eq 'backend' || $way eq 'authority process')
 	{
-		my $victim = $way eq 'worker' ? worker_in($node, 'postgres')
+		my $victim = $way eq 'authority process' ? worker_in($node, 'postgres')
 		  : $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'load %' LIMIT 1");
 		my $lost = ($load->progress)[2];
 		kill 'KILL', $victim;
-		ok(wait_until(sub { ($load->progress)[2] > $lost }, 60), "the crash of a $way restarts the server");
+		ok(wait_until(sub { ($load->progress)[2] > $lost }, 60),
+			"restart $round: kill -9 of one process ($way) restarts the server");
 	}
 	else
 	{
 		my $started = Idgen::Session::now_us();
 		$node->stop($way);
-		cmp_ok((Idgen::Session::now_us() - $started) / 1e6, '<', 20, "$way shutdown does not hang");
+		cmp_ok((Idgen::Session::now_us() - $started) / 1e6, '<', 20,
+			"restart $round: a shutdown in mode $way does not hang");
 		$node->start;
 	}
 }
-ok($load->wait_for(5000), 'inserts go on to the end');
-ok($waiting->wait_for(1), 'also where there is but one worker number');
+ok($load->wait_for(5000), 'inserts go on after the last restart');
+ok($waiting->wait_for(1), 'a namespace with a single worker issues after the last restart');
 
-foreach ([ $load, 5, 'the usual load' ], [ $waiting, 20, 'the single worker' ])
+foreach ([ $load, 5, 'the usual load' ], [ $waiting, 20, 'the load on a single worker' ])
 {
 	my ($ended, $bound, $name) = @$_;
 	my $stats = $ended->stop;
 	is($stats->{failure}, '', "$name ran to its end");
-	is($stats->{unanswered}, 0, 'every call was answered');
-	# 22012 is the load's own; 23505 would be a repeated ID.
-	is(join(' ', grep { !/^(22012|57P0[123])$/ } sort keys %{ $stats->{errors} }), '', 'no error but those of the shutdowns')
+	is($stats->{unanswered}, 0, "every call of $name was answered");
+	# The load makes error 22012 by itself. 23505 would be a repeated ID.
+	is(join(' ', grep { !/^(22012|57P0[123])$/ } sort keys %{ $stats->{errors} }), '',
+		"$name saw no error but those of the shutdowns")
 	  or diag(explain($stats));
-	cmp_ok($stats->{longest_ms}, '<', ($bound + $Idgen::Node::grace) * 1000, 'no call took longer than its bound')
+	cmp_ok($stats->{longest_ms}, '<', ($bound + $Idgen::Node::grace) * 1000,
+		"no call of $name took longer than its bound [S10]")
 	  or diag("$stats->{longest_ms} ms: $stats->{longest_sql}");
 	note("$stats->{ids} IDs, $stats->{calls} calls, $stats->{lost} lost, the longest $stats->{longest_ms} ms");
 }
 
-is($node->safe_psql('postgres', "SELECT count(DISTINCT worker) FROM idgen_worker WHERE namespace = 'single'"), '1', 'one worker number did it all');
-# Incarnations of lost shared memory are over.
+is($node->safe_psql('postgres', "SELECT count(DISTINCT worker) FROM idgen_worker WHERE namespace = 'single'"), '1',
+	'a namespace with a single worker has used one worker');
+# The incarnations of lost shared memory are over.
 is($node->safe_psql('postgres', q{SELECT count(DISTINCT boot) FROM idgen_incarnation WHERE state = 'active'}), '1',
-	'only incarnations of this life of the shared memory are active');
+	'no incarnation of an earlier life of the shared memory is active [S5]');
 $ledger->is_unique('restarts');
 $node->stop;
 done_testing();

@@ -1,4 +1,4 @@
-# A database that is not used writes no WAL and has no idgen process; and the next use works.
+# A database that is not used writes no WAL and has no idgen process, and the next call works.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -10,16 +10,17 @@ use Idgen::Ledger;
 use Idgen::Node;
 use Idgen::Session;
 
-# Nobody else writes: snapshots of running transactions are logged every 15 seconds where there
-# may be standbys, so there are none here.
-my $node = idgen_node('idle', conf => "idgen.idle_timeout = '2s'\nwal_level = minimal\nmax_wal_senders = 0\ncheckpoint_timeout = '1h'");
+# Nothing else may write WAL. A server that may have standbys logs a snapshot of running transactions
+# every 15 seconds, so this one may have none.
+my $node = idgen_node('idle',
+	conf => "idgen.idle_timeout = '2s'\nwal_level = minimal\nmax_wal_senders = 0\ncheckpoint_timeout = '1h'");
 my $ledger = Idgen::Ledger->new;
 my $session = Idgen::Session->new($node);
 $session->query("SELECT idgen_create_namespace('short', grant_interval => '50 ms', horizon => '200 ms')");
 $session->query("SELECT idgen_create_namespace('twin')");
 
-# In use, even by one call a second, its worker stays. If the machine holds a call up for longer, another try
-# has to show it.
+# The authority process stays while the database is in use, even by one call a second. If the machine holds
+# a call up for longer, another try has to show it.
 my ($worker, $stayed);
 foreach (1 .. 5)
 {
@@ -38,40 +39,44 @@ foreach (1 .. 5)
 	$stayed = join(' ', worker_pids($node)) eq $worker;
 	last if $stayed || $pause < 1.9e6;
 }
-ok($stayed, 'the worker of a database in use stays');
+ok($stayed, 'the authority process of a database in use stays');
 $ledger->add('ids', $session->query("SELECT idgen_next()"));
 
 foreach my $round (1 .. 2)
 {
 	$ledger->add('short', $session->query("SELECT idgen_next('short')"));
 	my $busy = $session->value('SELECT pg_current_wal_insert_lsn()');
-	# Seen from outside, because the session's own queries tell nothing about the worker.
-	ok(wait_until(sub { worker_pids($node) == 0 }, 30), "round $round: after idgen.idle_timeout the idle database has no idgen process");
-	cmp_ok($session->value("SELECT pg_current_wal_insert_lsn() - '$busy'"), '>', 0, 'it had written while it lived');
+	# Looked at from outside, because the session's own queries tell nothing about the authority process.
+	ok(wait_until(sub { worker_pids($node) == 0 }, 30),
+		"round $round: the idle database has no idgen process after idgen.idle_timeout");
+	cmp_ok($session->value("SELECT pg_current_wal_insert_lsn() - '$busy'"), '>', 0,
+		"round $round: the authority process wrote WAL while it lived");
 
 	$session->query('CHECKPOINT');
 	my $before = $session->value('SELECT pg_current_wal_insert_lsn()');
-	# This waits for nothing: it is the time in which nothing must happen.
+	# This sleep waits for nothing: it is the time in which nothing may happen.
 	sleep 4;
-	is($session->value('SELECT pg_current_wal_insert_lsn()'), $before, 'and no WAL is written');
-	is(scalar(worker_pids($node)), 0, 'nor does a process come');
+	is($session->value('SELECT pg_current_wal_insert_lsn()'), $before, "round $round: the idle database writes no WAL");
+	is(scalar(worker_pids($node)), 0, "round $round: the idle database starts no process");
 
-	# Another namespace of the same format takes the place that the idle one had in shared memory,
-	# of which an open session may still know (S5).
+	# Another namespace of the same format takes the place that the idle one had in shared memory. An open
+	# session may still know of that place (S5).
 	my $other = Idgen::Session->new($node);
 	$ledger->add('twin', $other->query("SELECT idgen_next('twin')"));
 	my $result = $session->query('SELECT idgen_next()');
-	is(Idgen::Session::state_of($result), '', 'the next use works');
-	is($other->value(qq{SELECT count(*) FROM idgen_decode($result->{rows}[0][0]) d JOIN idgen_grant g USING (worker)
-		WHERE g.namespace = 'default' AND d.tick >= g.start_tick AND d.tick < g.end_tick}), '1', 'with an ID of a grant of its own');
-	is($other->sqlstate("SELECT idgen_next('twin')"), '', 'beside the other namespace');
+	is(Idgen::Session::state_of($result), '', "round $round: the first call after an idle period issues");
+	is( $other->value(qq{SELECT count(*) FROM idgen_decode($result->{rows}[0][0]) d JOIN idgen_grant g USING (worker)
+		WHERE g.namespace = 'default' AND d.tick >= g.start_tick AND d.tick < g.end_tick}),
+		'1', "round $round: the first ID after an idle period lies in a grant of its own namespace [S1, S5]");
+	is($other->sqlstate("SELECT idgen_next('twin')"), '',
+		"round $round: the namespace that took the place issues, too");
 	$other->close;
-	answers_within($result, 5, 'within its bound');
+	answers_within($result, 5, "round $round: the first call after an idle period returns within its bound [S10]");
 	$ledger->add('ids', $result);
 	$ledger->add('short', $session->query("SELECT idgen_next('short')"));
 }
 
-# One namespace in use does not keep another one's grants coming.
+# The grants of an idle namespace do not go on because another namespace is in use.
 my $position = $session->value(q{SELECT coalesce(max(end_tick), 0) FROM idgen_grant WHERE namespace = 'short'});
 my $until = Idgen::Session::now_us() + 5e6;
 while (Idgen::Session::now_us() < $until)
@@ -87,13 +92,13 @@ while (Idgen::Session::now_us() < $until)
 	$ledger->add('ids', $session->query('SELECT idgen_next()'));
 	sleep 0.1;
 }
-is($session->value($grants), $count, 'a namespace that is not used gets no grants, although its neighbour does');
-ok(scalar(worker_pids($node)), 'which goes on');
+is($session->value($grants), $count, 'a namespace that is not used gets no grants while another one is used');
+ok(scalar(worker_pids($node)), 'the authority process lives on while one namespace is used');
 
-# Decoding is no use.
-ok(wait_until(sub { worker_pids($node) == 0 }, 30), 'idle again');
+# Decoding does not count as use.
+ok(wait_until(sub { worker_pids($node) == 0 }, 30), 'the database becomes idle again');
 $session->value('SELECT count(idgen_timestamp(idgen_lower_bound(now()))) FROM generate_series(1, 100)');
-is(scalar(worker_pids($node)), 0, 'decoding needs no process');
+is(scalar(worker_pids($node)), 0, 'decoding starts no process');
 
 $ledger->is_unique('idle periods');
 $node->stop;

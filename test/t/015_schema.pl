@@ -1,5 +1,5 @@
-# The extension in a schema whose name needs quoting, with an empty search_path, and moved about
-# under open sessions.
+# The extension works in a schema whose name needs quoting, with an empty search_path, and when its schema
+# is renamed under open sessions.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -18,9 +18,9 @@ $node->safe_psql('postgres', q{CREATE SCHEMA "Od d";
 	CREATE TABLE t (id bigint PRIMARY KEY DEFAULT "Od d".idgen_next('short'), a int);
 	CREATE ROLE plain LOGIN; GRANT USAGE ON SCHEMA "Od d" TO plain; GRANT ALL ON t TO plain});
 my $session = Idgen::Session->new($node, user => 'plain', options => '-c search_path= -c idgen.wait_timeout=20s');
-is($session->value('SHOW search_path'), '', 'an empty search_path');
+is($session->value('SHOW search_path'), '', 'the session has an empty search_path');
 
-# The default, a call by name, a plan: again and again, over many grants.
+# The default, calls by name and a prepared statement, again and again, over many grants.
 sub works
 {
 	my ($schema, $name) = @_;
@@ -40,38 +40,43 @@ sub works
 		}
 	}
 	is_deeply(\%states, { '' => 40 }, $name) or diag(join "\n", @errors);
-	is($session->value(qq{SELECT (d).format FROM (SELECT "$schema".idgen_decode(max(id), 'short') d FROM public.t) q}), 'short', 'decoding as well');
+	is($session->value(qq{SELECT (d).format FROM (SELECT "$schema".idgen_decode(max(id), 'short') d FROM public.t) q}),
+		'short', "$name, and decodes");
 	return;
 }
-is($session->sqlstate(q{PREPARE p AS SELECT "Od d".idgen_next('short')}), '', 'a plan');
-works('Od d', 'a schema that needs quoting, for an ordinary role');
+is($session->sqlstate(q{PREPARE p AS SELECT "Od d".idgen_next('short')}), '', 'a statement that issues is prepared');
+works('Od d', 'an ordinary role issues from a schema that needs quoting');
 
 $node->safe_psql('postgres', 'ALTER SCHEMA "Od d" RENAME TO "another ""one"""');
-is($session->sqlstate(q{SELECT "Od d".idgen_next('short')}), '3F000', 'a renamed schema has its old name no more');
-is($session->sqlstate('INSERT INTO public.t (a) VALUES (2)'), '', 'the default does not care');
+is($session->sqlstate(q{SELECT "Od d".idgen_next('short')}), '3F000', 'the old name of a renamed schema is unknown');
+is($session->sqlstate('INSERT INTO public.t (a) VALUES (2)'), '', 'the default follows a renamed schema');
 $node->safe_psql('postgres', q{ALTER SCHEMA "another ""one""" RENAME TO new});
-is($session->sqlstate('DEALLOCATE p'), '', 'the old plan');
-is($session->sqlstate(q{PREPARE p AS SELECT new.idgen_next('short')}), '', 'and a new one');
-works('new', 'the new name reaches an open session');
-is($session->sqlstate('SET search_path = nowhere, pg_temp'), '', 'another search_path');
-works('new', 'makes no difference');
+is($session->sqlstate('DEALLOCATE p'), '', 'the old prepared statement can be deallocated');
+is($session->sqlstate(q{PREPARE p AS SELECT new.idgen_next('short')}), '',
+	'a statement with the new name of the schema is prepared');
+works('new', 'an open session issues from the renamed schema');
+is($session->sqlstate('SET search_path = nowhere, pg_temp'), '', 'the session has a search_path without the schema');
+works('new', 'an open session issues whatever its search_path is');
 
-# Objects of the same names elsewhere shadow nothing.
+# Tables of the same names elsewhere do not hide those of the extension.
 $node->safe_psql('postgres', q{GRANT CREATE ON SCHEMA public TO plain; GRANT TEMPORARY ON DATABASE postgres TO plain});
 is($session->sqlstate(qq{CREATE TABLE public.$_ (namespace text, worker int, high_water bigint);
-	CREATE TEMP TABLE $_ (namespace text, worker int, high_water bigint)}), '', "tables named $_")
+	CREATE TEMP TABLE $_ (namespace text, worker int, high_water bigint)}), '', "somebody else makes tables named $_")
   foreach ('idgen_worker', 'idgen_namespace', 'idgen_grant', 'idgen_authority', 'idgen_floor', 'idgen_incarnation');
-is($session->sqlstate('SET search_path = pg_temp, public, new, pg_catalog'), '', 'in front');
+is($session->sqlstate('SET search_path = pg_temp, public, new, pg_catalog'), '',
+	'the tables of somebody else come first in the search_path');
 $node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE backend_type = 'idgen authority'});
-works('new', 'shadow nothing, for sessions and a new worker');
-$session->query(qq{DROP TABLE pg_temp.$_, public.$_}) foreach ('idgen_worker', 'idgen_namespace', 'idgen_grant', 'idgen_authority', 'idgen_floor', 'idgen_incarnation');
+works('new', 'tables of somebody else hide nothing from sessions or a new authority process');
+$session->query(qq{DROP TABLE pg_temp.$_, public.$_})
+  foreach ('idgen_worker', 'idgen_namespace', 'idgen_grant', 'idgen_authority', 'idgen_floor', 'idgen_incarnation');
 
-# Moving the extension itself.
+# The extension itself is moved.
 my $result = $session->query('SELECT 1');
 my $moved = Idgen::Session->new($node)->sqlstate('CREATE SCHEMA third; ALTER EXTENSION idgen SET SCHEMA third');
-is($session->sqlstate('INSERT INTO public.t (a) VALUES (3)'), '', 'ALTER EXTENSION SET SCHEMA ' . ($moved ? "is refused ($moved)" : 'works') . ', and the default goes on');
+is($session->sqlstate('INSERT INTO public.t (a) VALUES (3)'), '',
+	'ALTER EXTENSION SET SCHEMA ' . ($moved ? "is refused ($moved)" : 'works') . ', and the default issues after it');
 
-is($node->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT id) FROM t'), 0, 'nothing twice in the table');
+is($node->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT id) FROM t'), 0, 'no ID came twice in the table');
 $ledger->is_unique('schemas');
 $session->close;
 $node->stop;

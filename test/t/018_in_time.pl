@@ -1,5 +1,6 @@
-# A call that may wait for longer than a grant takes gets its grant, or is told what kept it: however
-# short the grants are, whoever waits for a lock on the tables, and while the worker is started.
+# A call that may wait for longer than a grant takes gets its grant, or an error that says what was in the
+# way: however short the grants are, whoever waits for a lock on the tables, and while the authority process
+# is started.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -10,18 +11,21 @@ use Idgen::Ledger;
 use Idgen::Node;
 use Idgen::Session;
 
-my $node = idgen_node('in_time', conf => "idgen.idle_timeout = '10min'\nidgen.wait_timeout = '20s'\nidgen.max_clock_error = 0");
+my $node = idgen_node('in_time',
+	conf => "idgen.idle_timeout = '10min'\nidgen.wait_timeout = '20s'\nidgen.max_clock_error = 0");
 my $ledger = Idgen::Ledger->new;
 my $super = Idgen::Session->new($node);
 my $result;
 
+# The error of a result as one line, or nothing.
 sub told { my ($of) = @_; return $of->{error} ? join ' ', grep { defined } @{ $of->{error} }{qw(C M D)} : ''; }
 sub not_known { my ($of) = @_; return $of->{error} && $of->{error}{C} eq 'IG002'; }
 
-# --- Grants that are over before they are durable are followed by longer ones.
+# --- A grant that is over before it is durable is followed by a longer one.
 
 $super->query(q{SELECT idgen_create_namespace('shortest', 41, 10, 12, grant_interval => '1 ms', horizon => '1 s')});
-$super->query(q{SELECT idgen_create_namespace('shortest ahead', 43, 6, 0, grant_interval => '1 ms', horizon => '300 ms', run_ahead => '50 ms')});
+$super->query(q{SELECT idgen_create_namespace('shortest ahead', 43, 6, 0, grant_interval => '1 ms',
+	horizon => '300 ms', run_ahead => '50 ms')});
 my %told;
 foreach my $name ('shortest', 'shortest ahead')
 {
@@ -35,51 +39,63 @@ foreach my $name ('shortest', 'shortest ahead')
 	$ledger->add($name, $result);
 	$told{ told($result) }++;
 }
-is_deeply(\%told, { '' => 82 }, 'calls for the shortest of grants are served') or diag(explain(\%told));
+is_deeply(\%told, { '' => 82 },
+	'every call in a namespace with the shortest grants is served')
+  or diag(explain(\%told));
 
-# They follow each other, too: who wants an ID of every tick waits for ticks, and hardly for grants.
-# If the machine holds the worker up meanwhile, another call has to show it.
+# The grants also follow each other: a call that needs an ID of every tick waits for ticks, and hardly for
+# grants. If the machine holds the authority process up meanwhile, another call has to show it.
 my $waits;
 foreach (1 .. 5)
 {
 	$super->query(q{SELECT idgen_stat_reset()});
 	$result = $super->query(q{SELECT idgen_next_batch(1500, 'shortest ahead')});
 	$ledger->add('shortest ahead', $result);
-	($waits) = @{ $super->query(q{SELECT grant_wait_ms < tick_wait_ms, grant_wait_ms, tick_wait_ms FROM idgen_stat_namespace WHERE namespace = 'shortest ahead'})->{rows} };
+	($waits) = @{ $super->query(q{SELECT grant_wait_ms < tick_wait_ms, grant_wait_ms, tick_wait_ms
+		FROM idgen_stat_namespace WHERE namespace = 'shortest ahead'})->{rows} };
 	last if $result->{error} || $waits->[0] eq 't';
 }
-is(told($result), '', 'an ID of every tick for a while');
-is($waits->[0], 't', 'the call waited for ticks more than for grants') or diag("$waits->[1] ms for grants, $waits->[2] ms for ticks");
+is(told($result), '', 'a batch gets an ID of every tick for a while');
+is($waits->[0], 't',
+	'a batch waits for ticks more than for grants')
+  or diag("$waits->[1] ms for grants, $waits->[2] ms for ticks");
 
-# Where the horizon leaves no room for a longer one, there may be luck; if not, that is the cause.
+# The horizon may leave no room for a longer grant. A call may be lucky then; if not, the error names the
+# horizon.
 $super->query(q{SELECT idgen_create_namespace('no room', 41, 10, 12, grant_interval => '1 ms', horizon => '1 ms')});
 $super->query(q{SET idgen.wait_timeout = '2s'});
 my @no_room = map { known_cause($super, q{SELECT idgen_next('no room')}) } 1 .. 4;
-is(join(', ', map { told($_) } grep { $_->{error} && ($_->{error}{C} ne 'IG005' || $_->{error}{D} !~ /over before they could be used: they end at most 1 ms, its horizon,/) } @no_room), '',
-	'a horizon shorter than a commit is named');
+my $horizon_named = qr/over before they could be used: they end at most 1 ms, its horizon,/;
+is( join(', ',
+		map { told($_) } grep { $_->{error} && ($_->{error}{C} ne 'IG005' || $_->{error}{D} !~ $horizon_named) } @no_room),
+	'', 'IG005 names a horizon that is shorter than a commit [S8]');
 $super->query(q{SELECT idgen_create_namespace('hardly room', 41, 10, 0, grant_interval => '1 ms', horizon => '2 ms')});
 my @hardly = map { known_cause($super, q{SELECT idgen_next_batch(20000, 'hardly room')}) } 1 .. 3;
-is(join(', ', map { told($_) } grep { not_known($_) } @hardly), '', 'or of which little is left after it');
+is(join(', ', map { told($_) } grep { not_known($_) } @hardly), '',
+	'the cause is known when a commit leaves little of the horizon [S8]');
 $super->query(q{RESET idgen.wait_timeout});
 
-# --- Who waits for a lock on the tables is not waited for by those who have one.
+# --- A session that holds a lock on the tables does not wait for one that waits for a lock on them.
 
 my $owner = Idgen::Session->new($node, options => '-c idgen.wait_timeout=20s');
 my $locker = Idgen::Session->new($node);
 $owner->query(q{SELECT idgen_next()});
 $owner->query(q{BEGIN; SELECT idgen_alter_namespace('default', grant_interval => '2 s')});
 $locker->send(q{BEGIN; LOCK TABLE idgen_namespace, idgen_authority; COMMIT});
-ok($super->poll(q{SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'}, 1, 30), 'somebody waits for a lock on the tables');
+ok($super->poll(q{SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'}, 1, 30),
+	'a session waits for a lock on the tables');
 $result = $owner->query(q{SELECT idgen_next()});
-is(told($result), '', 'the session it waits for goes on');
+is(told($result), '', 'the session that holds a lock on the tables issues [S10]');
 $ledger->add('default', $result);
 $owner->query('COMMIT');
 $locker->wait;
 
-# The worker as well: it looks many namespaces up in the middle of a round, since one has changed.
-$super->query(q{SELECT count(idgen_create_namespace('n' || n, grant_interval => '20 ms', horizon => '200 ms')) FROM generate_series(1, 60) n});
+# The same holds for the authority process, which looks many namespaces up in the middle of a round after one
+# has changed.
+$super->query(q{SELECT count(idgen_create_namespace('n' || n, grant_interval => '20 ms', horizon => '200 ms'))
+	FROM generate_series(1, 60) n});
 my %states;
-# If it did, the call would end in vain, and then the lock would be had.
+# If it waited, the call would fail, and only then would the locker get its lock.
 $locker->query(q{SET lock_timeout = '100s'});
 foreach (1 .. 100)
 {
@@ -89,36 +105,42 @@ foreach (1 .. 100)
 	$states{ told($owner->wait) }++;
 	last if grep { $_ ne '' } keys %states;
 }
-is_deeply(\%states, { '' => 200 }, 'neither does the worker wait for those who wait for it') or diag(explain(\%states));
+is_deeply(\%states, { '' => 200 },
+	'the authority process does not wait for a session that waits for it [S10]')
+  or diag(explain(\%states));
 $_->close foreach $owner, $locker;
 
-# --- A row that somebody holds keeps nobody else waiting, in a worker's first round either.
+# --- A row that a session has locked keeps no other namespace waiting, not even in the first round of an
+# --- authority process.
 
-# There is one of an earlier life of the server, which that round ends.
+# An incarnation of an earlier life of the server, which that round has to end.
 $result = $super->query(q{BEGIN; ALTER TABLE idgen_incarnation DISABLE TRIGGER ALL;
 	INSERT INTO idgen_incarnation (incarnation, namespace, worker, kind, boot, role, activated_at, state)
 		SELECT 1, 'default', 0, 'server', gen_random_uuid(), current_user, now(), 'active';
-	ALTER TABLE idgen_incarnation ENABLE ALWAYS TRIGGER idgen_guard_row; ALTER TABLE idgen_incarnation ENABLE ALWAYS TRIGGER idgen_guard_truncate; COMMIT});
-is(told($result), '', 'an incarnation is left over');
+	ALTER TABLE idgen_incarnation ENABLE ALWAYS TRIGGER idgen_guard_row;
+	ALTER TABLE idgen_incarnation ENABLE ALWAYS TRIGGER idgen_guard_truncate; COMMIT});
+is(told($result), '', 'an incarnation of an earlier life is in the table');
 $locker = Idgen::Session->new($node);
 $locker->query(q{BEGIN; SELECT FROM idgen_incarnation WHERE state = 'active' FOR UPDATE});
 $super->query(q{SELECT pg_terminate_backend(} . worker_in($node, 'postgres') . ', 10000)');
 $super->query(q{SELECT idgen_create_namespace('later')});
 $result = $super->query(q{SELECT idgen_next('later')});
-is(told($result), '', 'a worker begins while somebody holds incarnations');
+is(told($result), '', 'a new authority process grants while a session has locked incarnations [S10]');
 $ledger->add('later', $result);
 $locker->query('ROLLBACK');
 
-# --- Nor do commands that wait for such a row keep anybody else waiting.
+# --- Commands that wait for a locked row keep no other request waiting.
 
-# Were they all tried in each turn, it would take them four seconds.
+# If all of them were tried in each turn, a turn would take four seconds.
 my $many = 40;
-$super->query(qq{SELECT count(idgen_create_namespace('f' || n)), count(idgen_create_namespace('g' || n)) FROM generate_series(1, $many) n});
+$super->query(qq{SELECT count(idgen_create_namespace('f' || n)), count(idgen_create_namespace('g' || n))
+	FROM generate_series(1, $many) n});
 $super->query(qq{SELECT idgen_next('f' || n) FROM generate_series(1, $many) n});
 $locker->query(q{BEGIN; SELECT FROM idgen_incarnation WHERE state = 'active' FOR UPDATE});
 my @fences = map { Idgen::Session->new($node, options => '-c idgen.wait_timeout=10min') } 1 .. $many;
 $fences[ $_ - 1 ]->send("SELECT idgen_fence_namespace('f$_')") foreach 1 .. $many;
-ok($super->poll(q{SELECT requests_waiting FROM idgen_stat_authority}, $many, 30), 'many commands wait');
+ok($super->poll(q{SELECT requests_waiting FROM idgen_stat_authority}, $many, 30),
+	'many commands wait for a locked row');
 $super->query(q{SET idgen.wait_timeout = '3s'});
 %states = ();
 foreach (1 .. 16)
@@ -127,22 +149,28 @@ foreach (1 .. 16)
 	$states{ told($result) }++;
 	$ledger->add("g$_", $result);
 }
-is_deeply(\%states, { '' => 16 }, 'grants come all the same') or diag(explain(\%states));
-# Requests are looked at by the place of their process, so of the first and the last session one is behind.
+is_deeply(\%states, { '' => 16 },
+	'grants come while many commands wait for a locked row [S10]')
+  or diag(explain(\%states));
+# Requests are served in the order of their processes. So one of the first and the last session comes after
+# the commands that wait.
 my $last = Idgen::Session->new($node);
-foreach my $free ($super, $last)
+my %free = (first => $super, last => $last);
+foreach my $which ('first', 'last')
 {
-	$free->query(q{SET idgen.wait_timeout = '20s'});
-	is($free->sqlstate('SELECT idgen_fence_namespace($$g1$$)'), '', 'and so does a command that waits for no row');
+	$free{$which}->query(q{SET idgen.wait_timeout = '20s'});
+	is($free{$which}->sqlstate('SELECT idgen_fence_namespace($$g1$$)'), '',
+		"a command of the $which session is carried out while many others wait for a locked row [S10]");
 }
 $last->close;
 $locker->query('ROLLBACK');
 $locker->close;
-is(join(' ', grep { $_ ne '' } map { told($_->wait) } @fences), '', 'then they are carried out');
+is(join(' ', grep { $_ ne '' } map { told($_->wait) } @fences), '',
+	'commands that waited for a locked row are carried out when it is free');
 $_->close foreach @fences;
 $super->query(q{SET idgen.wait_timeout = '20s'});
 
-# --- While the worker is started, that is the cause.
+# --- While the authority process is being started, the error says so.
 
 $super->query(q{SELECT idgen_create_namespace('latest')});
 $super->query(q{SELECT pg_terminate_backend(} . worker_in($node, 'postgres') . ', 10000)');
@@ -150,19 +178,22 @@ my $postmaster = $node->{_pid};
 kill 'STOP', $postmaster;
 $super->query(q{SET idgen.wait_timeout = '200ms'});
 $result = $super->query(q{SELECT idgen_next('latest')});
-is($result->{error}{C}, 'IG005', 'there is no worker: a known cause');
-like($result->{error}{D}, qr/^The authority process is being started/, 'which is told');
+is($result->{error}{C}, 'IG005', 'a call fails with IG005 while the authority process is being started [S8]');
+like($result->{error}{D}, qr/^The authority process is being started/,
+	'the detail of IG005 says that the authority process is being started [S8]');
 kill 'CONT', $postmaster;
 $super->query(q{SET idgen.wait_timeout = '20s'});
 $result = $super->query(q{SELECT idgen_next('latest')});
-is(told($result), '', 'then it is there');
+is(told($result), '', 'a call is served when the authority process has been started');
 $ledger->add('latest', $result);
 
-# --- A cursor that can issue only later keeps nobody from waiting for the grant of another one.
+# --- A cursor that can issue only later does not keep a call from waiting for the grant of another cursor.
 
-$super->query(q{SELECT idgen_create_namespace('two', 41, 1, 2, grant_interval => '200 ms', horizon => '1 min', promotion => 'fence')});
+$super->query(q{SELECT idgen_create_namespace('two', 41, 1, 2, grant_interval => '200 ms', horizon => '1 min',
+	promotion => 'fence')});
 my ($activated) = @{ $super->query(q{SELECT * FROM idgen_activate('two')})->{rows} };
-$result = $super->query(sprintf(q{SELECT * FROM idgen_acquire_grant('two', %s, gen_random_uuid(), '%s', %s, '50 s')}, @$activated[ 1, 6, 2 ]));
+$result = $super->query(sprintf(q{SELECT * FROM idgen_acquire_grant('two', %s, gen_random_uuid(), '%s', %s, '50 s')},
+	@$activated[ 1, 6, 2 ]));
 is(told($result), '', 'an external generator reserves one of two workers');
 $super->query(sprintf(q{SELECT idgen_deactivate(%s, '%s')}, @$activated[ 1, 6 ]));
 ok( wait_until(
@@ -170,19 +201,22 @@ ok( wait_until(
 			$ledger->add('two', $super->query(q{SELECT idgen_next_batch(100, 'two')}));
 			return $super->value(q{SELECT count(*) FROM idgen_stat_cursor WHERE namespace = 'two'}) == 2;
 		}, 30),
-	'a second cursor has it, for later');
+	'a second cursor gets the reserved worker, to issue later');
 my $worker = stop_worker($node, 'postgres');
-ok($super->poll(q{SELECT min(runway_ms) < 0 FROM idgen_stat_cursor WHERE namespace = 'two'}, 't', 30), 'the grants of the first end');
+ok($super->poll(q{SELECT min(runway_ms) < 0 FROM idgen_stat_cursor WHERE namespace = 'two'}, 't', 30),
+	'the grants of the first cursor end');
 my $waiting = Idgen::Session->new($node);
 $waiting->send(q{SELECT idgen_next('two')});
-ok(wait_until(sub { $super->value(q{SELECT requests_waiting FROM idgen_stat_authority}) == 1 || $waiting->receive }, 30), 'a grant is asked for');
+ok( wait_until(
+		sub { $super->value(q{SELECT requests_waiting FROM idgen_stat_authority}) == 1 || $waiting->receive }, 30),
+	'a call requests a grant for the first cursor');
 kill 'CONT', $worker;
 $result = $waiting->wait;
-is(told($result), '', 'and waited for');
+is(told($result), '', 'a call waits for a grant while another cursor can issue only later');
 $ledger->add('two', $result);
 $waiting->close;
 
-# --- A call that asked for more than there is is told so, though it ends without a grant at hand.
+# --- A call that asks for more than there is fails with IG003, even if it ends without a grant.
 
 $super->query(q{SELECT idgen_create_namespace('scarce', 41, 10, 0, grant_interval => '3 s', horizon => '3 s')});
 $super->query(q{SET idgen.wait_timeout = '3500ms'});
@@ -195,11 +229,14 @@ foreach (1 .. 5)
 	kill 'CONT', worker_in($node, 'postgres');
 	last if Idgen::Session::state_of($result) eq 'IG003';
 }
-is(Idgen::Session::state_of($result), 'IG003', 'every ID there was has been taken') or diag(told($result));
+is(Idgen::Session::state_of($result), 'IG003',
+	'a call that has taken every ID there was fails with IG003 [S8]')
+  or diag(told($result));
 
-# One who comes while the first grant is made is not told that it is used up.
+# A call that comes while the first grant is made does not fail because the grant is used up.
 
-$super->query(q{SELECT count(idgen_create_namespace('hour' || n, 20, 10, 20, tick_ms => 3600000, grant_interval => '1 h', horizon => '1 h')) FROM generate_series(1, 20) n});
+$super->query(q{SELECT count(idgen_create_namespace('hour' || n, 20, 10, 20, tick_ms => 3600000,
+	grant_interval => '1 h', horizon => '1 h')) FROM generate_series(1, 20) n});
 my @crowd = map { Idgen::Session->new($node) } 1 .. 16;
 %states = ();
 foreach my $n (1 .. 20)
@@ -212,10 +249,13 @@ foreach my $n (1 .. 20)
 		$states{ told($result) }++;
 	}
 }
-is_deeply(\%states, { '' => 320 }, 'nobody is told that more is used up than was granted') or diag(explain(\%states));
+is_deeply(\%states, { '' => 320 },
+	'no call says that more is used up than was granted [S8]')
+  or diag(explain(\%states));
 $_->close foreach @crowd;
 
-# Time spent on other waits does not count as that, nor do answers before the last ID.
+# The time of other waits does not count as sequence values used up. Answers that came before the last ID do
+# not count either.
 
 $super->query(q{SELECT idgen_create_namespace('fenced', 41, 10, 12, grant_interval => '100 ms', horizon => '2 s')});
 $waiting = Idgen::Session->new($node, options => '-c idgen.wait_timeout=3s');
@@ -224,24 +264,28 @@ foreach (1 .. 5)
 {
 	$super->query(q{SELECT idgen_fence_namespace('fenced')});
 	$waiting->send(q{SELECT idgen_next_batch(1000000, 'fenced')});
-	$super->poll(q{SELECT count(*) FROM idgen_stat_cursor WHERE namespace = 'fenced'}, 1, 30) or die 'nobody waits for the end of the fence';
+	$super->poll(q{SELECT count(*) FROM idgen_stat_cursor WHERE namespace = 'fenced'}, 1, 30)
+	  or die 'nobody waits for the end of the fence';
 	$worker = stop_worker($node, 'postgres');
 	$result = $waiting->wait;
 	kill 'CONT', $worker;
 	last if Idgen::Session::state_of($result) eq 'IG002';
 }
-is(Idgen::Session::state_of($result), 'IG002', 'the time until a fence ends does not count as one of sequence values used up') or diag(told($result));
+is(Idgen::Session::state_of($result), 'IG002',
+	'the time until a fence ends does not count as sequence values used up [S8]')
+  or diag(told($result));
 
 $super->query(q{SELECT idgen_create_namespace('stopped', 41, 10, 2, grant_interval => '300 ms', horizon => '600 ms')});
 $waiting->send(q{SELECT idgen_next_batch(1000000, 'stopped')});
-ok($super->poll(q{SELECT sum(ids) > 0 FROM idgen_stat_cursor WHERE namespace = 'stopped'}, 't', 30), 'a worker answers');
+ok($super->poll(q{SELECT sum(ids) > 0 FROM idgen_stat_cursor WHERE namespace = 'stopped'}, 't', 30),
+	'the authority process answers before it is stopped');
 stop_worker($node, 'postgres');
 $result = $waiting->wait;
 kill 'CONT', $worker;
-unlike(told($result), qr/answered/, 'and what is told is that it did not any more');
+unlike(told($result), qr/answered/, 'the error after a stop does not say that the authority process has answered [S8]');
 $waiting->close;
 
 $super->close;
 $node->stop;
-$ledger->is_unique('no ID came twice');
+$ledger->is_unique('calls in time');
 done_testing();

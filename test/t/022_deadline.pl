@@ -1,4 +1,4 @@
-# A call has the time that idgen.wait_timeout gives it, whatever became of the call before it.
+# Each call may wait as long as idgen.wait_timeout says, whatever happened to the call before it.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -11,11 +11,13 @@ use Idgen::Session;
 my $node = idgen_node('deadline', conf => "idgen.idle_timeout = '1s'");
 my $session = Idgen::Session->new($node);
 
-# No cursor is there, so that the call has to wait for one; and the time of the call before it is over.
+# Waits until the time of the call before is over, and until there is no cursor, so that the next call has to
+# wait for one.
 sub later
 {
 	return wait_until(sub { worker_pids($node) == 0 }, 60)
-	  && $session->query('SELECT pg_sleep(1.2)') && $session->query(q{SET idgen.wait_timeout = '1min'});
+	  && $session->query('SELECT pg_sleep(1.2)')
+	  && $session->query(q{SET idgen.wait_timeout = '1min'});
 }
 
 foreach my $case (
@@ -28,11 +30,12 @@ foreach my $case (
 	$session = $new;
 	$session->query(q{SET idgen.wait_timeout = '1s'});
 	is(Idgen::Session::state_of($session->query($sql)), $state, "$name is refused");
-	ok(later(), 'its time goes by');
-	is(Idgen::Session::state_of($session->query('SELECT idgen_next()')), '', 'the next call has its own');
+	ok(later(), "the time of $name is over");
+	is(Idgen::Session::state_of($session->query('SELECT idgen_next()')), '',
+		"the call after $name has its own time to wait [S10]");
 }
 
-# In one transaction, behind an error that was caught.
+# The same in one transaction, after an error that was caught.
 $session->query(q{SET idgen.wait_timeout = '1s'});
 my $result = $session->query(q{
 	DO $$ BEGIN
@@ -41,7 +44,7 @@ my $result = $session->query(q{
 		SET LOCAL idgen.wait_timeout = '1min';
 		PERFORM idgen_next();
 	END $$});
-is(Idgen::Session::state_of($result), '', 'nor does an error that was caught leave its time behind');
+is(Idgen::Session::state_of($result), '', 'a call after an error that was caught has its own time to wait [S10]');
 
 $node->stop;
 done_testing();

@@ -1,5 +1,5 @@
-# With idgen.wait_timeout = 0 a call is told what is known, not that it should try again; and a batch that
-# cannot be issued as a whole uses nothing up (S6, S8).
+# With idgen.wait_timeout = 0 the error of a call gives the cause, if it is known, and not only the advice to
+# try again. A batch that cannot be issued as a whole uses no IDs up (S6, S8).
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -13,33 +13,40 @@ my $node = idgen_node('no_wait', conf => "idgen.wait_timeout = 0\nidgen.idle_tim
 my $session = Idgen::Session->new($node);
 sub state { return Idgen::Session::state_of($_[0]); }
 
-# --- a cause is told
+# --- the cause of an error
 
-# "Try again" is right until the authority has found the cause, and then no more.
+# The advice to try again is right until the authority process has found the cause, and wrong after that.
 sub told
 {
-	my ($by, $namespace, $state, $name) = @_;
+	my ($by, $namespace, $state, $cause) = @_;
 	my $result;
 	wait_until(sub { $result = $by->query("SELECT idgen_next('$namespace')"); return state($result) ne 'IG002' }, 30);
-	is(state($result), $state, $name) or diag(explain($result));
-	is($by->value("SELECT left(last_error, 5) FROM idgen_stat_namespace WHERE namespace = '$namespace'"), $state, 'which is the last error of the view');
+	is(state($result), $state,
+		"a call that must not wait fails with $state because of $cause [S8]")
+	  or diag(explain($result));
+	is($by->value("SELECT left(last_error, 5) FROM idgen_stat_namespace WHERE namespace = '$namespace'"),
+		$state, "idgen_stat_namespace has $state as the last error because of $cause");
 	return $result->{error} // {};
 }
 
 $session->query(q{SELECT idgen_create_namespace('fenced', promotion => 'fence', horizon => '1 min')});
 $session->query(q{SELECT idgen_fence_namespace('fenced')});
 my $error = told($session, 'fenced', 'IG001', 'a fence');
-like($error->{D} // '', qr/It can succeed in \d+\.\d{3} seconds/, 'and says how long it lasts');
+like($error->{D} // '', qr/It can succeed in \d+\.\d{3} seconds/,
+	'the detail of IG001 says how long the fence lasts [S8]');
 
-$session->query(q{SELECT idgen_create_namespace('short', timestamp_bits => 12, epoch => date_trunc('milliseconds', clock_timestamp()) - interval '2 s', horizon => '1 s', grant_interval => '100 ms')});
-is(state($session->query(q{SET idgen.wait_timeout = '10s'; SELECT idgen_next('short')})), '', 'a field that is not at its end');
-ok(wait_until(sub { $session->value(q{SELECT state FROM idgen_stat_namespace WHERE namespace = 'short'}) eq 'exhausted' }, 60), 'and then is');
+$session->query(q{SELECT idgen_create_namespace('short', timestamp_bits => 12,
+	epoch => date_trunc('milliseconds', clock_timestamp()) - interval '2 s', horizon => '1 s', grant_interval => '100 ms')});
+is(state($session->query(q{SET idgen.wait_timeout = '10s'; SELECT idgen_next('short')})), '',
+	'a namespace issues before the end of its field');
+ok(wait_until(sub { $session->value(q{SELECT state FROM idgen_stat_namespace WHERE namespace = 'short'}) eq 'exhausted' }, 60),
+	'a namespace is shown as exhausted at the end of its field');
 $session->query('RESET idgen.wait_timeout');
 told($session, 'short', 'IG006', 'the end of the field');
 
-# --- a batch that is too much
+# --- a batch that asks for too much
 
-# Ticks of ten minutes: the clock does not move on here.
+# A tick lasts ten minutes, so this test stays in one.
 my $epoch = q{epoch => date_trunc('milliseconds', clock_timestamp()) - interval '10 min'};
 my $ticks = qq{sequence_bits => 4, tick_ms => 600000, $epoch, horizon => '1 h', grant_interval => '10 min'};
 $session->query("SELECT idgen_create_namespace('single', timestamp_bits => 20, worker_bits => 0, $ticks)");
@@ -49,17 +56,22 @@ foreach my $wait ('0', '50ms')
 {
 	$session->query("SET idgen.wait_timeout = '$wait'");
 	my $result = $session->query(q{SELECT idgen_next_batch(16, 'single')});
-	is(state($result), 'IG003', "one more than there is, waiting $wait: refused");
-	like($result->{error}{D} // '', qr/16 IDs are asked for, and 15 can be issued/, 'saying how many there are');
-	is(state($session->query(q{SELECT idgen_next_batch(17, 'single')})), 'IG003', 'and so is more than a tick holds');
+	is(state($result), 'IG003', "wait_timeout $wait: a batch of one ID more than there is fails with IG003 [S8]");
+	like($result->{error}{D} // '', qr/16 IDs are asked for, and 15 can be issued/,
+		"wait_timeout $wait: the detail of IG003 says how many IDs there are");
+	is(state($session->query(q{SELECT idgen_next_batch(17, 'single')})), 'IG003',
+		"wait_timeout $wait: a batch of more IDs than a tick holds fails with IG003 [S8]");
 }
 my $ids = $session->query(q{SELECT idgen_next_batch(15, 'single')});
-is(join(' ', map { $_->[0] } @{ $ids->{rows} // [] }), join(' ', map { $first + $_ } 1 .. 15), 'a batch that is refused uses nothing up');
-is(state($session->query(q{SELECT idgen_next('single')})), 'IG003', 'then the tick is spent');
+is( join(' ', map { $_->[0] } @{ $ids->{rows} // [] }),
+	join(' ', map { $first + $_ } 1 .. 15),
+	'a batch that is refused uses nothing up [S6]');
+is(state($session->query(q{SELECT idgen_next('single')})), 'IG003', 'a call in a spent tick fails with IG003 [S8]');
 my $result = $session->query(q{SELECT * FROM idgen_activate('single')});
-is(state($result), 'IG003', 'a single worker is not for external generators');
-like($result->{error}{D} // '', qr/single worker/, 'which is told as it is');
-unlike("$result->{error}{D} $result->{error}{H}", qr/grants|retry/i, 'and not as something that passes');
+is(state($result), 'IG003', 'a namespace with a single worker gives none to an external generator');
+like($result->{error}{D} // '', qr/single worker/, 'the detail of IG003 says that there is a single worker [S8]');
+unlike("$result->{error}{D} $result->{error}{H}", qr/grants|retry/i,
+	'the error about a single worker does not advise to try again [S8]');
 
 # --- a copy
 
@@ -70,8 +82,8 @@ my $copy = copy_of($node->data_dir, 'copy');
 $copy->start;
 my $there = Idgen::Session->new($copy);
 $error = told($there, 'default', 'IG007', 'an unadopted copy');
-like($error->{H} // '', qr/idgen_adopt_namespace/, 'and what to do');
+like($error->{H} // '', qr/idgen_adopt_namespace/, 'the hint of IG007 names idgen_adopt_namespace() [S9]');
 $there->query(q{SELECT idgen_adopt_namespace('default')});
-told($there, 'default', 'IG001', 'one that is adopted, behind its fence');
+told($there, 'default', 'IG001', 'the fence of an adopted copy');
 $copy->stop;
 done_testing();
