@@ -1,5 +1,5 @@
-# Sixty acquirers at once, half of which are killed at random moments and replaced: grants of a
-# worker are disjoint, in the authority's table and in what the clients were told.
+# Sixty acquirers run at once, half of which are killed at random moments and replaced. The grants of a worker are
+# disjoint, in the table of the authority and in the answers to the clients.
 use strict;
 use warnings;
 use List::Util qw(shuffle);
@@ -17,7 +17,7 @@ my $acquirers = 60;
 my $rounds = 3;
 my ($worker_bits, $sequence_bits) = (7, 12);
 
-# Few workers and short grants, so that workers of the dead are soon given to others.
+# Few workers and short grants, so that workers of killed acquirers are soon given to others.
 my $node = idgen_node('parallel', conf => 'max_connections = 150');
 my @roles = map { "generator$_" } (1 .. 3);
 $node->safe_psql('postgres', join ";\n",
@@ -38,7 +38,7 @@ sub ledgers { return glob "$directory/*"; }
 sub grants_told { return scalar @{ Generator::grants_in(ledgers()) }; }
 
 my @runs = map { start() } (1 .. $acquirers);
-ok(wait_until(sub { (grep { -s $_ } ledgers()) == $acquirers }, 60), "$acquirers acquirers have grants");
+ok(wait_until(sub { (grep { -s $_ } ledgers()) == $acquirers }, 60), "all $acquirers acquirers have grants");
 # An application that issues at the same time, from the same namespace.
 my $inserting = Idgen::Session->new($node, options => '-c idgen.wait_timeout=1min');
 
@@ -55,43 +55,46 @@ foreach my $round (1 .. $rounds)
 		$killed++;
 		push @own, $inserting->column("SELECT idgen_next('fleet')");
 		$runs[$victim] = start();
-		# Some lose only their connection.
+		# Some acquirers lose only their connection.
 		$super->value(q{SELECT count(pg_terminate_backend(pid)) FROM
 			(SELECT pid FROM pg_stat_activity WHERE application_name = 'generator' ORDER BY random() LIMIT 1) a}) if rand() < 0.5;
 	}
-	ok(wait_until(sub { grants_told() >= $from + 4 * $acquirers }, 60), "round $round: the others go on");
+	ok(wait_until(sub { grants_told() >= $from + 4 * $acquirers }, 60),
+		"the acquirers go on getting grants in round $round");
 }
 my @stats = map { $_->kill('TERM'); $_ } @runs;
 @stats = map { $_->finish } @runs;
-is(join(' ', map { $_->{exit} } @stats), join(' ', (0) x $acquirers), 'those that live end in order')
+is(join(' ', map { $_->{exit} } @stats), join(' ', (0) x $acquirers),
+	'the acquirers that were not killed end in order')
   or diag(join '', map { $_->{errors} } @stats);
-is($killed, $rounds * $acquirers / 2, "$killed were killed");
+is($killed, $rounds * $acquirers / 2, "the test has killed $killed acquirers");
 
-# --- The authority's table.
+# --- The table of the authority.
 
 is($super->value(q{SELECT count(*) FROM (SELECT start_tick < max(end_tick) OVER (PARTITION BY namespace, worker
 		ORDER BY start_tick ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bad FROM idgen_grant) g WHERE bad}),
-	0, 'grants of a worker are disjoint');
-is($super->value(q{SELECT count(*) FROM idgen_grant WHERE start_tick >= end_tick}), 0, 'and none is empty');
+	0, 'the recorded grants of a worker are disjoint [S2]');
+is($super->value(q{SELECT count(*) FROM idgen_grant WHERE start_tick >= end_tick}), 0, 'no recorded grant is empty');
 is($super->value(q{SELECT count(*) FROM (SELECT worker, max(end_tick) AS e FROM idgen_grant WHERE namespace = 'fleet' GROUP BY worker) g
 	FULL JOIN (SELECT * FROM idgen_worker WHERE namespace = 'fleet') w USING (worker) WHERE e IS DISTINCT FROM high_water}),
-	0, 'the mark of a worker is the end of all its grants');
+	0, 'the mark of a worker is the end of its last grant [S2]');
 is($super->value(q{SELECT count(*) FROM (SELECT incarnation FROM idgen_grant GROUP BY incarnation HAVING count(DISTINCT worker) > 1) g}),
-	0, 'an incarnation has one worker');
+	0, 'an incarnation has only one worker');
 cmp_ok($super->value(q{SELECT max(n) FROM (SELECT count(DISTINCT g.incarnation) AS n FROM idgen_grant g JOIN idgen_incarnation i USING (incarnation)
 		WHERE kind = 'external' GROUP BY g.worker) w}),
-	'>', 1, 'workers were given to others, or nothing was tested');
+	'>', 1, 'a worker was given to more than one external incarnation');
 
-# --- What the clients were told.
+# --- The answers to the clients.
 
 my $grants = Generator::grants_in(ledgers());
-is(join("\n", Generator::overlaps($grants)), '', scalar(@$grants) . ' grants that clients were told are disjoint');
+is(join("\n", Generator::overlaps($grants)), '', 'the ' . scalar(@$grants) . ' grants in the answers to clients are disjoint [S2]');
 my %recorded = map { $_->[0] => join(' ', @$_[ 1 .. 4 ]) }
   @{ $super->query(q{SELECT grant_id, incarnation, worker, start_tick, end_tick FROM idgen_grant WHERE namespace = 'fleet'})->{rows} };
 my @unknown = grep { ($recorded{ $_->{grant} } // '') ne "$_->{incarnation} $_->{worker} $_->{start_ms} $_->{end_ms}" } @$grants;
-is(scalar @unknown, 0, 'and recorded as they were told') or diag(explain($unknown[0]));
+is(scalar @unknown, 0,
+	'every grant in an answer to a client is recorded as it was answered [S4]') or diag(explain($unknown[0]));
 
-# --- What they issued from them.
+# --- The IDs that the clients issued.
 
 my (@outside, %seen, @repeated);
 foreach my $name (ledgers())
@@ -112,11 +115,11 @@ foreach my $name (ledgers())
 		}
 	}
 }
-is(scalar @outside, 0, 'every ID lies inside a grant its generator held') or diag("$outside[0] ...");
+is(scalar @outside, 0, 'every ID lies inside a grant that its generator held [S1]') or diag("$outside[0] ...");
 push @repeated, grep { $seen{$_}++ } @own;
-is(scalar @repeated, 0, scalar(keys %seen) . ' IDs, none twice, the server\'s own included') or diag("$repeated[0] ...");
+is(scalar @repeated, 0, 'the ' . scalar(keys %seen) . ' IDs of clients and server are unique') or diag("$repeated[0] ...");
 my $found = Generator::check(ledgers());
-is($found->{exit}, 0, 'and rising in each generator') or diag($found->{said});
+is($found->{exit}, 0, 'the IDs of each generator rise') or diag($found->{said});
 
 $inserting->close;
 $node->stop;

@@ -1,6 +1,6 @@
-# Dumps, restores and publications: they run clean, marks merge by maximum, what came from elsewhere
-# issues nothing until somebody adopts it, and then nothing that was issued before. The extension
-# lives in a schema whose name needs quoting.
+# Dumps, restores and publications succeed, and marks merge by maximum. A namespace that came from elsewhere issues
+# nothing until somebody adopts it, and then no ID that was issued before. The extension is in a schema whose name
+# needs quoting.
 use strict;
 use warnings;
 use List::Util qw(max min);
@@ -14,7 +14,7 @@ use Idgen::Ledger;
 use Idgen::Node;
 use Idgen::Session;
 
-# A fence lasts half a second and a bit.
+# A fence lasts for the horizon plus the error of clocks: 500 ms + 300 ms.
 my $node = idgen_node('restore', extension => 0, streaming => 'logical', conf => "idgen.max_clock_error = '300ms'\nidgen.wait_timeout = '20s'
 max_worker_processes = 24\nmax_replication_slots = 20\nmax_wal_senders = 20");
 my $ledger = Idgen::Ledger->new;
@@ -33,13 +33,14 @@ sub make_database
 	return;
 }
 
-# Every ID of a namespace that anybody was told.
+# Every ID of a namespace that any session was given.
 my %told;
 sub issue
 {
-	my ($session, $namespace, $count) = @_;
+	my ($session, $namespace, $count, $when) = @_;
 	my $result = $session->query("SELECT idgen_next_batch($count, '$namespace')");
-	is(scalar @{ $result->{rows} }, $count, "$count IDs of $namespace") or diag(explain($result->{error}));
+	is(scalar @{ $result->{rows} }, $count,
+		"$count IDs of $namespace are issued $when") or diag(explain($result->{error}));
 	my @ids = map { $_->[0] } @{ $result->{rows} };
 	$ledger->add($namespace, $result);
 	push @{ $told{$namespace} }, @ids;
@@ -53,7 +54,7 @@ sub marks
 		  @{ $session->query('SELECT namespace, worker, high_water FROM idgen_worker UNION ALL SELECT namespace, -1, floor FROM idgen_floor')->{rows} } };
 }
 
-# The same out of a dump in text form.
+# The same from a dump in text form.
 sub marks_in
 {
 	my ($file) = @_;
@@ -82,7 +83,7 @@ sub policies
 	return join "\n", $session->column('SELECT n::text FROM idgen_namespace n ORDER BY name');
 }
 
-# By the maximum of two: nothing is lower than in either.
+# Marks are merged by maximum: none is lower than in either source.
 sub none_lower
 {
 	my ($now, $name, @befores) = @_;
@@ -90,34 +91,42 @@ sub none_lower
 	return is(join(', ', @lower), '', $name);
 }
 
-# A copy refuses, says what to do, decodes; once adopted, it says how long it waits, and then issues
-# what is beyond all that was issued anywhere.
+# A copy refuses, says what to do, and decodes. Once it is adopted, it says how long it waits, and then issues IDs
+# beyond all that were issued anywhere.
 sub adopts
 {
 	my ($session, $namespace, $name) = @_;
 	my $result = $session->query("SELECT idgen_next('$namespace')");
-	is(Idgen::Session::state_of($result), 'IG007', "$name: $namespace issues nothing before it is adopted") or diag(explain($result));
-	like($result->{error}{H} // '', qr/idgen_adopt_namespace/, 'the hint names the command');
-	is($session->sqlstate("SELECT idgen_activate('$namespace')"), 'IG007', 'nor does it activate');
-	is($session->sqlstate("SELECT idgen_fence_namespace('$namespace')"), 'IG007', 'nor is it fenced instead');
-	is($session->value("SELECT format FROM idgen_decode($told{$namespace}[0], '$namespace')"), $namespace, 'it decodes');
+	is(Idgen::Session::state_of($result), 'IG007',
+		"namespace $namespace of copy $name issues nothing before it is adopted [S9]") or diag(explain($result));
+	like($result->{error}{H} // '', qr/idgen_adopt_namespace/,
+		"the hint for namespace $namespace of copy $name names idgen_adopt_namespace");
+	is($session->sqlstate("SELECT idgen_activate('$namespace')"), 'IG007',
+		"an activation in namespace $namespace of copy $name is refused before it is adopted [S9]");
+	is($session->sqlstate("SELECT idgen_fence_namespace('$namespace')"), 'IG007',
+		"namespace $namespace of copy $name cannot be fenced instead of adopted");
+	is($session->value("SELECT format FROM idgen_decode($told{$namespace}[0], '$namespace')"), $namespace,
+		"namespace $namespace of copy $name decodes before it is adopted");
 	my $greatest = max @{ $told{$namespace} };
 	my $adopted = $session->query("SELECT idgen_adopt_namespace('$namespace')");
-	is(Idgen::Session::state_of($adopted), '', 'it is adopted');
+	is(Idgen::Session::state_of($adopted), '', "namespace $namespace of copy $name can be adopted");
 	$session->query("SET idgen.wait_timeout = '100ms'");
 	$result = known_cause($session, "SELECT idgen_next('$namespace')");
 	SKIP:
 	{
-		# On a machine that was held up it may be over.
+		# On a busy machine the fence may be over.
 		skip 'the fence was asked for too late', 2 if !$result->{error} && $result->{end_us} > $adopted->{start_us} + 0.8e6;
-		is(Idgen::Session::state_of($result), 'IG001', 'and fenced');
-		like($result->{error}{D} // '', qr/ [01]\.\d{3} seconds/, 'which says for how long') or diag(explain($result));
+		is(Idgen::Session::state_of($result), 'IG001',
+			"namespace $namespace of copy $name is fenced when it is adopted [S9]");
+		like($result->{error}{D} // '', qr/ [01]\.\d{3} seconds/,
+			"a call to namespace $namespace of copy $name is told for how long it has to wait") or diag(explain($result));
 	}
 	$session->query("RESET idgen.wait_timeout");
 	my $started = Idgen::Session::now_us();
-	my @ids = issue($session, $namespace, 100);
-	cmp_ok((Idgen::Session::now_us() - $started) / 1e6, '<', 0.8 + $Idgen::Node::grace, 'which is the horizon and the error of clocks');
-	cmp_ok(min(@ids), '>', $greatest, 'the new IDs are beyond all old ones');
+	my @ids = issue($session, $namespace, 100, "by copy $name after its adoption");
+	cmp_ok((Idgen::Session::now_us() - $started) / 1e6, '<', 0.8 + $Idgen::Node::grace,
+		"the fence of namespace $namespace of copy $name lasts for the horizon and the error of clocks");
+	cmp_ok(min(@ids), '>', $greatest, "the IDs of namespace $namespace of copy $name are beyond all old ones [S9]");
 	return;
 }
 
@@ -128,17 +137,18 @@ make_database('source', "SELECT idgen_create_namespace('orders', $short)", "SELE
 	"SELECT idgen_alter_namespace('orders', restricted => true, owner => 'boss'); SELECT idgen_allow('orders', 'app', 'issue'); SELECT idgen_allow('orders', 'app', 'acquire')",
 	qq{CREATE TABLE public.entries (id bigint PRIMARY KEY DEFAULT idgen_next('orders'), a int)});
 my $source = session('source');
-issue($source, $_, 50) foreach ('orders', 'items', 'default');
-is($source->sqlstate("SELECT idgen_next('retired'); SELECT idgen_retire_namespace('retired')"), '', 'one is retired');
-is($source->sqlstate("SELECT idgen_fence_namespace('items')"), '', 'one has been fenced');
-issue($source, 'items', 50);
-ok(Generator::activate($source, 'orders'), 'an external generator has activated');
+issue($source, $_, 50, 'by the original') foreach ('orders', 'items', 'default');
+is($source->sqlstate("SELECT idgen_next('retired'); SELECT idgen_retire_namespace('retired')"), '',
+	'a namespace of the original is retired');
+is($source->sqlstate("SELECT idgen_fence_namespace('items')"), '', 'a namespace of the original is fenced');
+issue($source, 'items', 50, 'by the original after a fence');
+ok(Generator::activate($source, 'orders'), 'an external generator activates in the original');
 push @{ $told{orders} }, $source->column('INSERT INTO entries (a) SELECT generate_series(1, 20) RETURNING id');
 
 sub dump_database
 {
 	my ($name, $file, @options) = @_;
-	$node->command_ok([ 'pg_dump', '-d', $name, '-f', "$directory/$file", @options ], "pg_dump @options");
+	$node->command_ok([ 'pg_dump', '-d', $name, '-f', "$directory/$file", @options ], "pg_dump succeeds with options \"@options\"");
 	return "$directory/$file";
 }
 sub psql
@@ -153,11 +163,12 @@ my $schema_only = dump_database('source', 'schema.sql', '--schema-only');
 my $custom = dump_database('source', 'custom', '-Fc');
 my $inserts = dump_database('source', 'inserts.sql', '--rows-per-insert=7');
 my $dumped = marks_in($data);
-cmp_ok(scalar(grep { $dumped->{$_} > 0 } keys %$dumped), '>', 3, 'marks are dumped');
+cmp_ok(scalar(grep { $dumped->{$_} > 0 } keys %$dumped), '>', 3, 'a dump of the data has marks [S3]');
 my $policies = policies($source);
-unlike(slurp_file($plain), qr/token|idgen_authority|idgen_incarnation|idgen_grant\b/, 'identity, incarnations and grants are not dumped');
+unlike(slurp_file($plain), qr/token|idgen_authority|idgen_incarnation|idgen_grant\b/,
+	'a dump has no identity, no incarnations and no grants');
 # The original goes on for a while.
-issue($source, $_, 50) foreach ('orders', 'items');
+issue($source, $_, 50, 'by the original after the dump') foreach ('orders', 'items');
 
 # --- pg_dump | psql.
 
@@ -165,109 +176,122 @@ foreach my $way ([ 'plain', $plain, marks_in($plain) ], [ 'inserts', $inserts, $
 {
 	my ($name, $file, $marks) = @$way;
 	make_database($name);
-	psql($name, $file, "$name: restored with ON_ERROR_STOP");
+	psql($name, $file, "psql restores dump $name with ON_ERROR_STOP");
 	my $copy = session($name);
-	none_lower(marks($copy), 'all marks and floors are there', $marks);
-	is(policies($copy), $policies, 'and the namespaces with their policy');
-	is($copy->value('SELECT count(*) FROM entries'), 20, 'and the rows');
-	is($copy->sqlstate('INSERT INTO entries (a) VALUES (1)'), 'IG007', 'the default does not issue before the copy is adopted');
-	is($copy->sqlstate('SELECT idgen_next()'), 'IG007', 'nor does the namespace default');
-	is($copy->sqlstate("SELECT idgen_next('retired')"), 'IG009', 'what was retired stays so');
-	is($copy->sqlstate("SELECT idgen_adopt_namespace('retired')"), 'IG009', 'and cannot be adopted');
+	none_lower(marks($copy), "copy $name has all marks and floors [S3]", $marks);
+	is(policies($copy), $policies, "copy $name has all namespaces with their policy");
+	is($copy->value('SELECT count(*) FROM entries'), 20, "copy $name has all rows");
+	is($copy->sqlstate('INSERT INTO entries (a) VALUES (1)'), 'IG007',
+		"the default of a column issues nothing in copy $name before it is adopted [S9]");
+	is($copy->sqlstate('SELECT idgen_next()'), 'IG007',
+		"the namespace default issues nothing in copy $name before it is adopted [S9]");
+	is($copy->sqlstate("SELECT idgen_next('retired')"), 'IG009',
+		"a retired namespace is still retired in copy $name");
+	is($copy->sqlstate("SELECT idgen_adopt_namespace('retired')"), 'IG009',
+		"a retired namespace cannot be adopted in copy $name");
 	my $other = Idgen::Session->new($node, dbname => $name, user => 'app', options => $path);
-	is($other->sqlstate(qq{SELECT $schema.idgen_adopt_namespace('orders')}), '42501', 'only its owner adopts') if $copy->sqlstate("GRANT USAGE ON SCHEMA $schema TO app") eq '';
+	is($other->sqlstate(qq{SELECT $schema.idgen_adopt_namespace('orders')}), '42501',
+		"a role that is not the owner cannot adopt a namespace of copy $name") if $copy->sqlstate("GRANT USAGE ON SCHEMA $schema TO app") eq '';
 	$other->close;
 	adopts($copy, $_, $name) foreach ('orders', 'items');
-	issue($copy, 'orders', 20);
+	issue($copy, 'orders', 20, "by copy $name at the end");
 	$copy->close;
 }
 
-# --- Past the triggers, or as a replica.
+# --- Restores past the triggers, or as a replica.
 
 make_database('as_replica');
 {
 	local $ENV{PGOPTIONS} = '-c session_replication_role=replica';
-	psql('as_replica', $plain, 'restored under session_replication_role = replica');
+	psql('as_replica', $plain, 'psql restores a dump under session_replication_role = replica');
 }
 my $replica = session('as_replica');
-none_lower(marks($replica), 'all marks and floors are there', marks_in($plain));
-is(policies($replica), $policies, 'and the namespaces');
-is($replica->sqlstate("SELECT idgen_next('$_')"), 'IG007', "$_ issues nothing before it is adopted") foreach ('default', 'orders', 'items', 'unused');
-adopts($replica, 'orders', 'as a replica');
+none_lower(marks($replica), 'a restore as a replica brings all marks and floors [S3]', marks_in($plain));
+is(policies($replica), $policies, 'a restore as a replica brings all namespaces');
+is($replica->sqlstate("SELECT idgen_next('$_')"), 'IG007',
+	"namespace $_ issues nothing after a restore as a replica [S9]") foreach ('default', 'orders', 'items', 'unused');
+adopts($replica, 'orders', 'as_replica');
 $replica->close;
 
 make_database('untriggered', "SELECT idgen_create_namespace('own', $short)", 'CREATE TABLE public.entries (id bigint, a int)');
 my $untriggered = session('untriggered');
-issue($untriggered, 'own', 5);
-$node->command_fails([ 'pg_restore', '--data-only', '--disable-triggers', '-d', 'untriggered', $custom ], 'pg_restore --data-only --disable-triggers meets rows that are there');
+issue($untriggered, 'own', 5, 'before a restore past the triggers');
+$node->command_fails([ 'pg_restore', '--data-only', '--disable-triggers', '-d', 'untriggered', $custom ],
+	'pg_restore --data-only --disable-triggers fails by rows that are already there');
 $untriggered->query("SET idgen.wait_timeout = '100ms'");
-ok(wait_until(sub { Idgen::Session::state_of(known_cause($untriggered, "SELECT idgen_next_batch(1000000, 'own')")) eq 'IG005' }, 30), 'and leaves guards behind that are not as they were: nothing is granted');
-is($untriggered->sqlstate(join ';', map { my $table = $_; map { "ALTER TABLE idgen_$table ENABLE ALWAYS TRIGGER idgen_guard_$_" } qw(row truncate) } qw(namespace floor worker)), '', 'they are set right');
+ok(wait_until(sub { Idgen::Session::state_of(known_cause($untriggered, "SELECT idgen_next_batch(1000000, 'own')")) eq 'IG005' }, 30),
+	'nothing is granted while pg_restore has left changed guards behind [S3]');
+is($untriggered->sqlstate(join ';', map { my $table = $_; map { "ALTER TABLE idgen_$table ENABLE ALWAYS TRIGGER idgen_guard_$_" } qw(row truncate) } qw(namespace floor worker)), '',
+	'the owner can enable the guards again');
 $untriggered->query('RESET idgen.wait_timeout');
-issue($untriggered, 'own', 5);
+issue($untriggered, 'own', 5, 'after the guards were enabled again');
 $untriggered->close;
 
-# --- In parallel, and the schema before the data.
+# --- A restore in parallel, and one of the schema before the data.
 
 make_database('parallel');
-$node->command_ok([ 'pg_restore', '-e', '-j', '4', '-d', 'parallel', $custom ], 'pg_restore -j 4');
+$node->command_ok([ 'pg_restore', '-e', '-j', '4', '-d', 'parallel', $custom ], 'pg_restore -j 4 restores a dump');
 my $copy = session('parallel');
-none_lower(marks($copy), 'all marks and floors are there', $dumped);
-is(policies($copy), $policies, 'and the policy');
+none_lower(marks($copy), 'a restore in parallel brings all marks and floors [S3]', $dumped);
+is(policies($copy), $policies, 'a restore in parallel brings all namespaces with their policy');
 adopts($copy, 'orders', 'parallel');
 $copy->close;
 
 make_database('parts');
-psql('parts', $schema_only, 'the schema first');
+psql('parts', $schema_only, 'psql restores the schema first');
 $copy = session('parts');
-my @own = issue($copy, 'default', 5);
+my @own = issue($copy, 'default', 5, 'between the restores of schema and data');
 my $before = marks($copy);
-psql('parts', $data, 'then the data, into a database that has issued');
+psql('parts', $data, 'psql restores the data into a database that has issued');
 my $merged = marks($copy);
-none_lower($merged, 'marks are the greater of both', $dumped, $before);
-# (Its cursor of the namespace default may have been granted more meanwhile.)
+none_lower($merged, 'no mark is lower than in the dump or before the restore [S3]', $dumped, $before);
+# The cursor of the namespace default may have been granted more meanwhile.
 my @wrong = grep { !/^default / && mark_of($merged, $_) != max(mark_of($dumped, $_), mark_of($before, $_)) } sort keys %$merged;
-is(join(', ', map { "$_: $merged->{$_}" } @wrong), '', 'and no other');
-is($copy->sqlstate('SELECT idgen_next()'), 'IG007', 'an open session is told that this is a copy now');
+is(join(', ', map { "$_: $merged->{$_}" } @wrong), '',
+	'every mark is the greater one of the dump and of before the restore');
+is($copy->sqlstate('SELECT idgen_next()'), 'IG007',
+	'an open session issues nothing after the data were restored [S9]');
 adopts($copy, 'orders', 'parts');
-# A second time, into what has been adopted: our marks are higher, so nothing changes.
+# The data are restored again after the adoption. The marks are higher than those of the dump, so nothing changes.
 $node->safe_psql('parts', 'TRUNCATE public.entries');
 my $here = marks($copy);
-psql('parts', $data, 'the same data again');
-none_lower(marks($copy), 'nothing is lowered', $here);
-issue($copy, 'orders', 20);
+psql('parts', $data, 'psql restores the same data again');
+none_lower(marks($copy), 'restoring the same data again lowers no mark [S3]', $here);
+issue($copy, 'orders', 20, 'after the same data were restored again');
 $copy->close;
 
-# --- Into the same database.
+# --- A restore into the same database.
 
 $before = marks($source);
 $node->safe_psql('source', 'TRUNCATE public.entries');
-psql('source', $data, 'an old dump of the data, into its own database');
-none_lower(marks($source), 'lowers nothing', $before);
-issue($source, 'orders', 20);
-issue($source, 'default', 20);
-is(policies($source), $policies, 'nor changes the policy');
+psql('source', $data, 'psql restores an old dump of the data into the original database');
+none_lower(marks($source), 'an old dump of the data lowers no mark of the original [S3]', $before);
+issue($source, $_, 20, 'after an old dump was restored into the original') foreach ('orders', 'default');
+is(policies($source), $policies, 'an old dump of the data does not change the policy of the original');
 
 my $open = session('source');
-issue($open, 'orders', 1);
+issue($open, 'orders', 1, 'by a session that stays open');
 my $holder = Generator::activate($open, 'orders');
-# And one that lasts until the command is there.
+# One more grant lasts until pg_restore has come to it.
 $open->query(q{SELECT idgen_create_namespace('lasting', grant_interval => '8 s')});
-ok(Generator::activate($open, 'lasting'), 'external generators hold grants');
+ok(Generator::activate($open, 'lasting'), 'an external generator activates with a long grant');
 $node->command_fails_like([ 'pg_restore', '-e', '--clean', '--if-exists', '-d', 'source', $custom ], qr/external generators hold grants/,
 	'pg_restore --clean does not drop the extension while an external generator holds a grant');
 ok(wait_until(sub { $source->value(q{SELECT bool_and(high_water <= (extract(epoch FROM clock_timestamp()) * 1000 - n.epoch_ms) / n.tick_ms)
 	FROM idgen_worker w JOIN idgen_namespace n ON n.name = w.namespace JOIN idgen_incarnation i ON i.incarnation = w.incarnation
-	WHERE i.kind = 'external'}) eq 't' }, 60), 'its grant ends');
-$node->command_ok([ 'pg_restore', '-e', '--clean', '--if-exists', '-d', 'source', $custom ], 'pg_restore --clean into its own database');
-is($source->sqlstate("SELECT idgen_next('orders')"), 'IG007', 'which brings an old mark: nothing is issued');
-is($open->sqlstate("SELECT idgen_next('orders')"), 'IG007', 'by nobody');
+	WHERE i.kind = 'external'}) eq 't' }, 60), 'the grants of the external generators end');
+$node->command_ok([ 'pg_restore', '-e', '--clean', '--if-exists', '-d', 'source', $custom ],
+	'pg_restore --clean restores into the original database when the grants have ended');
+is($source->sqlstate("SELECT idgen_next('orders')"), 'IG007',
+	'the original issues nothing after pg_restore --clean [S9]');
+is($open->sqlstate("SELECT idgen_next('orders')"), 'IG007',
+	'an open session issues nothing after pg_restore --clean [S9]');
 my $state = Idgen::Session::state_of(Generator::acquire($open, $holder));
-like($state, qr/^IG00[78]$/, 'and who held an incarnation gets no more');
+like($state, qr/^IG00[78]$/, 'the holder of an incarnation gets no grant after pg_restore --clean [S9]');
 adopts($source, 'orders', 'cleaned');
 adopts($open, 'items', 'cleaned');
 $state = Idgen::Session::state_of(Generator::acquire($open, $holder));
-is($state, 'IG008', 'the incarnation is unknown to the adopted one');
+is($state, 'IG008', 'the incarnation from before pg_restore --clean is unknown after the adoption');
 $_->close foreach ($open, $source);
 
 # --- Another format under the same name.
@@ -277,9 +301,10 @@ $copy = session('other');
 my $format = $copy->value("SELECT idgen_format('orders')");
 my $id = $copy->value("SELECT idgen_next('orders')");
 $node->command_fails_like([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-1', '-d', 'other', '-f', $data ], qr/namespace "orders" exists with another format/,
-	'another format under the same name is refused');
-is($copy->value("SELECT idgen_format('orders')"), $format, 'the format stays');
-is($copy->sqlstate("SELECT idgen_next('orders')"), '', 'and in one transaction nothing has changed: it issues');
+	'a restored namespace with another format under the same name is refused');
+is($copy->value("SELECT idgen_format('orders')"), $format, 'a refused restore does not change the format');
+is($copy->sqlstate("SELECT idgen_next('orders')"), '',
+	'the namespace issues after a restore that was refused in one transaction');
 foreach my $change ('timestamp_bits = 42', 'sequence_bits = 11', 'epoch_ms = epoch_ms + 1', 'tick_ms = 2', 'horizon_ms = 5000')
 {
 	my ($column) = $change =~ /^(\w+)/;
@@ -290,7 +315,7 @@ foreach my $change ('timestamp_bits = 42', 'sequence_bits = 11', 'epoch_ms = epo
 is($copy->sqlstate("INSERT INTO idgen_worker VALUES ('orders', $_)"), '22023', "a restored mark of ($_) is refused") foreach ('-1, 5', '1, -5');
 $copy->close;
 
-# --- A publication for all tables.
+# --- Logical replication of all tables.
 
 $node->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(publisher subscriber);
 my $setup = "CREATE SCHEMA $schema; CREATE EXTENSION idgen SCHEMA $schema; SET search_path = $schema, public;
@@ -300,60 +325,72 @@ $node->safe_psql('publisher', "SET search_path = $schema, public; SELECT idgen_c
 my $publisher = session('publisher');
 my $subscriber = session('subscriber');
 $subscriber->value("SELECT idgen_next('shared')");
-is($publisher->sqlstate('CREATE PUBLICATION everything FOR ALL TABLES'), '', 'a publication FOR ALL TABLES');
-is($publisher->sqlstate("SELECT pg_create_logical_replication_slot('everything', 'pgoutput')"), '', 'its slot');
+is($publisher->sqlstate('CREATE PUBLICATION everything FOR ALL TABLES'), '',
+	'a publication FOR ALL TABLES is created in a database with idgen');
+is($publisher->sqlstate("SELECT pg_create_logical_replication_slot('everything', 'pgoutput')"), '',
+	'a replication slot for the publication is created');
 my $connection = $node->connstr('publisher');
 is($subscriber->sqlstate("CREATE SUBSCRIPTION everything CONNECTION '" . ($connection =~ s/'/''/gr) . "' PUBLICATION everything WITH (create_slot = false, slot_name = 'everything')"),
-	'', 'a subscription in a database with idgen');
-ok($subscriber->poll("SELECT count(*) FROM pg_subscription_rel WHERE srsubstate <> 'r'", 0, 90), 'the first copy is complete, of idgen\'s tables too');
+	'', 'a subscription to the publication is created in another database with idgen');
+ok($subscriber->poll("SELECT count(*) FROM pg_subscription_rel WHERE srsubstate <> 'r'", 0, 90), 'the first copy of all tables is complete, of the tables of idgen too');
 my @kinds = ('SELECT name FROM idgen_namespace ORDER BY 1', "SELECT count(*) FROM idgen_incarnation WHERE namespace = 'theirs'",
 	"SELECT count(*) FROM idgen_worker WHERE namespace = 'theirs'", 'SELECT uuid FROM idgen_authority ORDER BY 1');
 my @own_state = map { join ' ', $subscriber->column($_) } @kinds;
-is($own_state[0], 'default shared', 'no namespace has come over');
+is($own_state[0], 'default shared', 'the first copy brings no namespace to the subscriber');
 my (%ids, $twice);
 foreach my $round (1 .. 20)
 {
 	my @now = $publisher->column('INSERT INTO rows (a) SELECT generate_series(1, 5) RETURNING id');
 	$publisher->query("SELECT idgen_next('theirs')");
 	$subscriber->query("SELECT idgen_next('shared')");
-	is($publisher->sqlstate("SELECT idgen_fence_namespace('theirs'); SELECT idgen_create_namespace('late', $short)"), '', 'and idgen\'s own changes') if $round == 10;
+	is($publisher->sqlstate("SELECT idgen_fence_namespace('theirs'); SELECT idgen_create_namespace('late', $short)"), '', 'the publisher changes its own namespaces during replication')
+		if $round == 10;
 	select(undef, undef, undef, 0.03);
 }
-ok($subscriber->poll('SELECT count(*) FROM rows', 100, 60), 'replication goes on');
-is(join('|', map { join ' ', $subscriber->column($_) } @kinds), join('|', @own_state), 'and rows of idgen are ignored');
-# All counters of errors, whatever a version calls them.
-is($subscriber->value("SELECT sum(value::int) FROM pg_stat_subscription_stats s, jsonb_each_text(to_jsonb(s)) WHERE key LIKE '%error_count'"), 0, 'without an error');
-# What may be true of both sides' marks: the subscriber's are its own.
-is($subscriber->sqlstate("SELECT idgen_next('shared')"), '', 'the subscriber issues its own') or diag(explain($subscriber->{last_error}));
-is($publisher->sqlstate("SELECT idgen_next('shared')"), '', 'and so does the publisher');
-is($subscriber->sqlstate('ALTER SUBSCRIPTION everything DISABLE; ALTER SUBSCRIPTION everything SET (slot_name = NONE); DROP SUBSCRIPTION everything'), '', 'the end');
+ok($subscriber->poll('SELECT count(*) FROM rows', 100, 60), 'replication goes on beside changes of tables of idgen');
+is(join('|', map { join ' ', $subscriber->column($_) } @kinds), join('|', @own_state),
+	'replicated rows of idgen are ignored by the subscriber [S3]');
+# The names of the error counters depend on the version, so all are summed up.
+is($subscriber->value("SELECT sum(value::int) FROM pg_stat_subscription_stats s, jsonb_each_text(to_jsonb(s)) WHERE key LIKE '%error_count'"), 0,
+	'the subscription has counted no error');
+# Each side has its own marks.
+is($subscriber->sqlstate("SELECT idgen_next('shared')"), '',
+	'the subscriber issues IDs of its own during replication') or diag(explain($subscriber->{last_error}));
+is($publisher->sqlstate("SELECT idgen_next('shared')"), '', 'the publisher issues IDs during replication');
+is($subscriber->sqlstate('ALTER SUBSCRIPTION everything DISABLE; ALTER SUBSCRIPTION everything SET (slot_name = NONE); DROP SUBSCRIPTION everything'), '',
+	'the subscription can be dropped');
 $_->close foreach ($publisher, $subscriber);
 
-# --- marks restored while somebody waits: told what the namespace is now, not that there is none
+# --- Marks are restored while calls wait. The calls learn that this is a copy now, not that the namespace is missing.
 
 make_database('waited', "SELECT idgen_create_namespace('waited', $short, sequence_bits => 4)");
 my ($restorer, @waiting) = map { session('waited') } 1 .. 4;
-issue($restorer, 'waited', 1);
-issue($waiting[0], 'waited', 1);
+issue($restorer, 'waited', 1, 'by the session that will restore');
+issue($waiting[0], 'waited', 1, 'by a session that will wait');
 my $worker = stop_worker($node, 'waited');
-# Two wait for more than the cursor has, and one for a grant of its own.
+# Two calls wait for more IDs than the cursor has, and one for a grant of its own.
 $_->send("SELECT idgen_next_batch(1000000, 'waited')") foreach @waiting[0, 1];
 $waiting[2]->send("SELECT * FROM idgen_activate('waited')");
-ok($restorer->poll("SELECT count(*) FROM pg_stat_activity WHERE datname = 'waited' AND wait_event_type = 'Extension' AND state = 'active' AND pid <> pg_backend_pid()", 3, 30), 'three calls wait for the authority');
-is($restorer->sqlstate("INSERT INTO idgen_worker SELECT 'waited', 1, 1 + greatest(max(high_water), (SELECT floor FROM idgen_floor WHERE namespace = 'waited')) FROM idgen_worker WHERE namespace = 'waited'"), '', 'marks are restored meanwhile');
+ok($restorer->poll("SELECT count(*) FROM pg_stat_activity WHERE datname = 'waited' AND wait_event_type = 'Extension' AND state = 'active' AND pid <> pg_backend_pid()", 3, 30),
+	'three calls wait for the authority process');
+is($restorer->sqlstate("INSERT INTO idgen_worker SELECT 'waited', 1, 1 + greatest(max(high_water), (SELECT floor FROM idgen_floor WHERE namespace = 'waited')) FROM idgen_worker WHERE namespace = 'waited'"), '',
+	'marks are restored while three calls wait');
 kill 'CONT', $worker;
-is(Idgen::Session::state_of($_->wait(60)), 'IG007', 'a call that waited learns that this is a copy') foreach @waiting;
+is(Idgen::Session::state_of($waiting[$_]->wait(60)), 'IG007',
+	"call $_ that waited while marks were restored learns that this is a copy [S9]")
+  foreach keys @waiting;
 
-# Not committed yet, they are seen by nobody else: no call waits for that longer than it may.
+# No other session sees restored marks that are not committed. No call waits for them beyond its bound.
 make_database('unseen', "SELECT idgen_create_namespace('unseen', $short)");
 my $unseen = session('unseen');
-issue($unseen, 'unseen', 1);
+issue($unseen, 'unseen', 1, 'before marks are restored');
 my $result = $unseen->query("SET idgen.wait_timeout = '4s'; BEGIN; INSERT INTO idgen_worker SELECT 'unseen', 1, 1 + max(high_water) FROM idgen_worker; SELECT * FROM idgen_activate('unseen')");
-is(Idgen::Session::state_of($result), 'IG005', 'in the transaction that restores marks nobody activates');
-like($result->{error}{H}, qr/Commit first/, 'before it commits');
-answers_within($result, 5, 'which is said in time');
+is(Idgen::Session::state_of($result), 'IG005', 'an activation is refused in the transaction that restores marks');
+like($result->{error}{H}, qr/Commit first/, 'the hint says to commit the transaction that restores marks first');
+answers_within($result, 5, 'an activation in the transaction that restores marks is refused in time [S10]');
 $unseen->query('ROLLBACK');
-is($unseen->sqlstate("SELECT * FROM idgen_activate('unseen')"), '', 'rolled back, it is as before');
+is($unseen->sqlstate("SELECT * FROM idgen_activate('unseen')"), '',
+	'an activation succeeds when the restored marks were rolled back');
 $_->close foreach ($restorer, $unseen, @waiting);
 
 $ledger->is_unique('restored databases');

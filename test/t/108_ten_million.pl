@@ -1,5 +1,5 @@
-# External generators and the server's own sessions, together ten million IDs of one namespace with
-# few workers, written to ledgers: none twice. Answers are lost meanwhile, and a backend is killed.
+# External generators and sessions of the server together issue ten million IDs of one namespace with few workers, and
+# write them to ledgers. None comes twice, although answers are lost and a backend is killed.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -23,20 +23,22 @@ $node->safe_psql('postgres', q{SELECT idgen_create_namespace('ledger', worker_bi
 	grant_interval => '200 ms', horizon => '1 s')});
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
-# --- The checker finds what it is there to find.
+# --- The checker of ledgers finds faults.
 
 append_to_file("$directory/a", "grant 1 2 3 4 5 6\n5\n7\n9\n");
 append_to_file("$directory/b", "6\n8\n10");
 my $found = Generator::check("$directory/a", "$directory/b");
-is("$found->{ids} $found->{duplicates} $found->{decreases} $found->{torn} $found->{exit}", '5 0 0 1 0', 'two good ledgers, one torn at its end');
+is("$found->{ids} $found->{duplicates} $found->{decreases} $found->{torn} $found->{exit}", '5 0 0 1 0',
+	'the checker accepts two good ledgers and finds a line that is torn at the end');
 append_to_file("$directory/b", "\n7\n");
 $found = Generator::check("$directory/a", "$directory/b");
-is("$found->{ids} $found->{duplicates} $found->{decreases}", '7 1 1', 'an ID that is there twice is found, and one out of order');
-isnt($found->{exit}, 0, 'and said');
-isnt(Generator::check('/dev/null')->{exit}, 0, 'no ID at all is no success');
+is("$found->{ids} $found->{duplicates} $found->{decreases}", '7 1 1',
+	'the checker finds an ID that comes twice and one that is out of order');
+isnt($found->{exit}, 0, 'the checker fails for ledgers with faults');
+isnt(Generator::check('/dev/null')->{exit}, 0, 'the checker fails for a ledger without IDs');
 unlink "$directory/a", "$directory/b";
 
-# --- The server's own sessions: batches to files, as COPY.
+# --- The sessions of the server write batches to files with COPY.
 
 sub start_session
 {
@@ -65,28 +67,29 @@ foreach my $round (1 .. $rounds)
 	sleep 0.5;
 	$super->query(q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'generator' LIMIT 1});
 	my $stats = $run->finish;
-	is($stats->{exit}, 0, "round $round: the generators end in order") or diag($stats->{errors});
-	cmp_ok($stats->{repeated}, '>', 0, "$stats->{grants} grants, $stats->{repeated} requests repeated, $stats->{ids} IDs");
+	is($stats->{exit}, 0, "the generators end in order in round $round") or diag($stats->{errors});
+	cmp_ok($stats->{repeated}, '>', 0,
+		"$stats->{repeated} requests are repeated in round $round, for $stats->{ids} IDs of $stats->{grants} grants");
 	$issued += $stats->{ids};
 }
-is($issued, $half, "generators issued $half");
-foreach my $pid (@pids)
+is($issued, $half, "the generators have issued $half IDs");
+foreach my $number (keys @pids)
 {
-	waitpid($pid, 0);
-	is($?, 0, 'a session ends in order');
+	waitpid($pids[$number], 0);
+	is($?, 0, "session $number of the server ends in order");
 }
 note sprintf('issued in %.1f s', (Idgen::Session::now_us() - $started) / 1e6);
 
 $found = Generator::check(glob("$directory/generator.*"), glob("$directory/session.*"));
-is($found->{ids}, 2 * $half, "$found->{ids} IDs in the ledgers");
-is($found->{duplicates}, 0, 'none is there twice') or diag($found->{said});
-is($found->{decreases}, 0, 'in each ledger they rise') or diag($found->{said});
-is($found->{torn}, 0, 'no line is torn');
+is($found->{ids}, 2 * $half, "the ledgers have all $found->{ids} IDs");
+is($found->{duplicates}, 0, 'no ID comes twice in the ledgers') or diag($found->{said});
+is($found->{decreases}, 0, 'the IDs of each ledger rise') or diag($found->{said});
+is($found->{torn}, 0, 'no line of the ledgers is torn');
 is($super->value(q{SELECT count(DISTINCT i.kind) FROM idgen_grant g JOIN idgen_incarnation i USING (incarnation) WHERE g.namespace = 'ledger'}),
-	2, 'both kinds were granted');
+	2, 'both kinds of incarnations have grants');
 is($super->value(q{SELECT count(*) FROM (SELECT start_tick < max(end_tick) OVER (PARTITION BY worker
 	ORDER BY start_tick ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bad FROM idgen_grant WHERE namespace = 'ledger') g WHERE bad}),
-	0, 'and no grants of a worker overlap');
+	0, 'the recorded grants of a worker do not overlap [S2]');
 $super->close;
 $node->stop;
 done_testing();

@@ -1,6 +1,6 @@
-# Code of another role, waiting under the names that idgen's script and statements mention: in every
-# schema that a session may search, made before the extension by a database's owner who is no
-# superuser. None of it ever runs.
+# Code of another role has the names that the script and the statements of idgen mention. The owner of the database,
+# who is no superuser, plants it before the extension is created, in every schema that a session may search. None of
+# it ever runs.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -15,7 +15,7 @@ my $script = slurp_file($node->config_data('--sharedir') . '/extension/idgen--1.
 $node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE ROLE monitor LOGIN; GRANT pg_monitor TO monitor');
 $node->safe_psql('postgres', "CREATE DATABASE $_ OWNER mallory") foreach ('victim', 'byhand');
 
-# --- What is mentioned: operators, functions and types, out of the text itself.
+# --- The names of operators, functions and types come from the text itself.
 
 my $text = $script =~ s/^--.*\n//mgr =~ s/\@extschema\@//gr;
 my $statements = slurp_file("$ENV{IDGEN_TOP}/src/catalog/query.c");
@@ -33,11 +33,11 @@ my @types = $catalog->column(q{SELECT format_type(t, NULL) FROM (
 my @words = known(q{SELECT typname FROM pg_type WHERE typnamespace = 'pg_catalog'::regnamespace AND typtype = 'b' AND typcategory <> 'A'}, { %words, int8 => 1, int4 => 1, bool => 1 });
 my @signatures = $catalog->column(q{SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_depend d ON d.objid = p.oid AND d.refclassid = 'pg_extension'::regclass AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'idgen') WHERE proname <> 'idgen_guard' ORDER BY 1});
 $catalog->close;
-cmp_ok(scalar(@symbols), '>', 9, 'operators are mentioned: ' . join(' ', sort @symbols));
-cmp_ok(scalar(@functions), '>', 15, 'functions are mentioned: ' . join(' ', sort @functions));
-cmp_ok(scalar(@types), '>', 10, 'and types: ' . join(', ', @types));
+cmp_ok(scalar(@symbols), '>', 9, 'the script mentions more than nine operators: ' . join(' ', sort @symbols));
+cmp_ok(scalar(@functions), '>', 15, 'the script mentions more than fifteen functions: ' . join(' ', sort @functions));
+cmp_ok(scalar(@types), '>', 10, 'the script mentions more than ten types: ' . join(', ', @types));
 
-# --- What is planted under these names: whatever runs of it fails, and the log says so.
+# --- Code that is planted under these names fails when it runs, and the log says so.
 
 sub quoted { return 'ARRAY[' . join(', ', map { "'" . s/'/''/gr . "'" } @_) . ']'; }
 sub plants
@@ -84,7 +84,7 @@ sub plants
 	return $plant =~ s/\b(TYPES|SYMBOLS|FUNCTIONS|WORDS|SCHEMA|BODY)\b/$for{$1}/gr;
 }
 
-# As the first arguments of each of the extension's functions; the rest have defaults.
+# Overloads with the first arguments of each function of the extension; the other arguments have defaults.
 sub overloads
 {
 	my ($schema) = @_;
@@ -115,10 +115,11 @@ foreach my $database ('victim', 'byhand')
 }
 as_mallory('victim', map { "CREATE FUNCTION $_ RETURNS void LANGUAGE plpgsql AS " . q{$$ BEGIN RAISE EXCEPTION 'planted code ran as %''s', current_user; END $$} } overloads('public'));
 
-# --- The superuser makes the extension, and everything it has is called and read.
+# --- The superuser creates the extension, and all its functions are called and all its views are read.
 
 my ($stdout, $stderr);
-is($node->psql('victim', 'CREATE EXTENSION idgen SCHEMA public', stderr => \$stderr), 0, 'the extension is made beside all of that') or diag($stderr);
+is($node->psql('victim', 'CREATE EXTENSION idgen SCHEMA public', stderr => \$stderr), 0,
+	'the extension is created beside planted overloads') or diag($stderr);
 as_mallory('victim', map { "DROP FUNCTION $_" } overloads('public'));
 
 my $text_of = sub { return "'$_[0]'::pg_catalog.text"; };
@@ -135,7 +136,7 @@ my %calls = (
 	idgen_stat_counters => [''], idgen_stat_cursors => [''], idgen_stat_authority_process => [''], idgen_stat_reset => [''], idgen_retire_namespace => [$other]);
 my %with_tokens = map { $_ => 1 } ('idgen_activate', 'idgen_acquire_grant', 'idgen_deactivate', 'idgen_end_incarnation');
 my @missed = grep { my ($name) = /(\w+)\(/; !$calls{$name} && !$with_tokens{$name} } @signatures;
-is("@missed", '', 'every function is called');
+is("@missed", '', 'every function of the extension is called');
 my @views = $node->safe_psql('victim', q{SELECT c.oid::pg_catalog.regclass FROM pg_catalog.pg_class c WHERE relname LIKE 'idgen%' AND relkind IN ('r', 'v')}) =~ /(\w+)$/mg;
 
 sub called
@@ -151,11 +152,13 @@ my %order = map { $_ => $order++ } ('idgen_create_namespace', 'idgen_next', 'idg
 foreach my $path ('"$user", public', "public, $superuser, pg_catalog", "pg_temp, $superuser, public, pg_catalog")
 {
 	my $session = Idgen::Session->new($node, dbname => 'victim');
-	called($session, "SET search_path = $path", "search_path $path");
+	called($session, "SET search_path = $path", "search_path is set to $path");
 	if ($path =~ /^pg_temp/)
 	{
-		called($session, qq{CREATE TEMP TABLE $_ (namespace pg_catalog.text); CREATE TYPE pg_temp."$_ type" AS ENUM ('a')}, "a temporary $_") foreach grep { /worker|floor|grant/ } @views;
-		called($session, "CREATE TYPE pg_temp.$_ AS ENUM ('a')", "a temporary type $_") foreach grep { /numeric|inet|text/ } @words;
+		called($session, qq{CREATE TEMP TABLE $_ (namespace pg_catalog.text); CREATE TYPE pg_temp."$_ type" AS ENUM ('a')},
+			"a temporary table $_ is created") foreach grep { /worker|floor|grant/ } @views;
+		called($session, "CREATE TYPE pg_temp.$_ AS ENUM ('a')",
+			"a temporary type $_ is created") foreach grep { /numeric|inet|text/ } @words;
 	}
 	my $id;
 	foreach my $name (sort { ($order{$a} // 50) <=> ($order{$b} // 50) || $a cmp $b } grep { $_ ne 'idgen_retire_namespace' } keys %calls)
@@ -163,34 +166,44 @@ foreach my $path ('"$user", public', "public, $superuser, pg_catalog", "pg_temp,
 		next if $name eq 'idgen_create_namespace' && $path !~ /^"/;
 		foreach my $arguments (@{ $calls{$name} })
 		{
-			my ($row) = called($session, "SELECT * FROM public.$name(" . ($arguments =~ s/ID/$id/r) . ')', "$path: $name");
+			my ($row) = called($session, "SELECT * FROM public.$name(" . ($arguments =~ s/ID/$id/r) . ')',
+				"$name succeeds with arguments ($arguments) and search_path $path");
 			$id = "$row->[0]::bigint" if $name eq 'idgen_next';
 		}
 	}
-	my ($held) = called($session, "SELECT * FROM public.idgen_activate($default)", "$path: idgen_activate");
+	my ($held) = called($session, "SELECT * FROM public.idgen_activate($default)",
+		"idgen_activate succeeds with search_path $path");
 	called($session, "SELECT * FROM public.idgen_acquire_grant($default, $held->[1]::bigint, pg_catalog.gen_random_uuid(), '$held->[6]'::pg_catalog.text, $held->[2]::bigint, NULL::pg_catalog.interval)",
-		"$path: idgen_acquire_grant");
-	called($session, "SELECT * FROM public.idgen_deactivate($held->[1]::bigint, '$held->[6]'::pg_catalog.text)", "$path: idgen_deactivate");
-	($held) = called($session, "SELECT * FROM public.idgen_activate($default)", "$path: idgen_activate again");
-	called($session, "SELECT * FROM public.idgen_end_incarnation($held->[1]::bigint)", "$path: idgen_end_incarnation");
-	called($session, "TABLE public.$_", "$path: $_") foreach @views;
-	called($session, "INSERT INTO public.$_", "$path: a restored row") foreach ("idgen_worker VALUES ($other, 7, 1, NULL)", "idgen_floor VALUES ($other, 1)", "idgen_namespace TABLE public.idgen_namespace");
+		"idgen_acquire_grant succeeds with search_path $path");
+	called($session, "SELECT * FROM public.idgen_deactivate($held->[1]::bigint, '$held->[6]'::pg_catalog.text)",
+		"idgen_deactivate succeeds with search_path $path");
+	($held) = called($session, "SELECT * FROM public.idgen_activate($default)",
+		"idgen_activate succeeds again with search_path $path");
+	called($session, "SELECT * FROM public.idgen_end_incarnation($held->[1]::bigint)",
+		"idgen_end_incarnation succeeds with search_path $path");
+	called($session, "TABLE public.$_", "the superuser reads $_ with search_path $path") foreach @views;
+	called($session, "INSERT INTO public.$_", 'a row is restored with ' . substr($_, 0, 20) . " and search_path $path")
+	  foreach ("idgen_worker VALUES ($other, 7, 1, NULL)", "idgen_floor VALUES ($other, 1)", "idgen_namespace TABLE public.idgen_namespace");
 	$session->close;
 
 	my $monitor = Idgen::Session->new($node, dbname => 'victim', user => 'monitor');
-	called($monitor, 'SET search_path = ' . ($path =~ s/"\$user"/$superuser/r), "$path: a monitoring role");
-	called($monitor, "SELECT * FROM public.idgen_trace($id, $default)", "$path: it traces");
-	called($monitor, "TABLE public.$_", "$path: it reads $_") foreach grep { /stat/ } @views;
+	called($monitor, 'SET search_path = ' . ($path =~ s/"\$user"/$superuser/r),
+		"a monitoring role sets search_path to $path");
+	called($monitor, "SELECT * FROM public.idgen_trace($id, $default)",
+		"a monitoring role traces an ID with search_path $path");
+	called($monitor, "TABLE public.$_",
+		"a monitoring role reads $_ with search_path $path") foreach grep { /stat/ } @views;
 	$monitor->close;
 	$node->safe_psql('victim', q{SELECT pg_catalog.pg_terminate_backend(pid, 10000) FROM pg_catalog.pg_stat_activity WHERE backend_type OPERATOR(pg_catalog.=) 'idgen authority'});
 }
 $node->safe_psql('victim', "SELECT public.idgen_retire_namespace($other)");
-unlike(slurp_file($node->logfile), qr/planted code ran/, 'nothing that was planted ran');
+unlike(slurp_file($node->logfile), qr/planted code ran/, 'no planted code has run');
 
-# --- What the names in views and bodies say does not depend on the path that the script sets.
+# --- The meaning of names in views and function bodies does not depend on the path that the script sets.
 
 my $byhand = $script =~ s/^\\echo.*\n//mr =~ s/^SET LOCAL .*\n//mr =~ s/^SELECT (?:pg_catalog|\@extschema\@)\.[^;]*;\n//mgr =~ s/\@extschema\@/clean/gr =~ s/MODULE_PATHNAME/\$libdir\/idgen/gr;
-is($node->psql('byhand', "CREATE SCHEMA clean; SET search_path = $superuser, public; $byhand", stderr => \$stderr), 0, 'the script by hand') or diag($stderr);
+is($node->psql('byhand', "CREATE SCHEMA clean; SET search_path = $superuser, public; $byhand", stderr => \$stderr), 0,
+	'the script runs by hand without its own search_path') or diag($stderr);
 is($node->safe_psql('byhand', qq{SET search_path = pg_catalog;
 	SELECT string_agg(DISTINCT pg_describe_object(d.classid, d.objid, 0) || ' uses ' || pg_describe_object(d.refclassid, d.refobjid, 0), E'\\n')
 	FROM pg_depend d LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
@@ -199,9 +212,11 @@ is($node->safe_psql('byhand', qq{SET search_path = pg_catalog;
 	LEFT JOIN pg_class v ON v.oid = r.ev_class LEFT JOIN pg_proc f ON d.classid = 'pg_proc'::regclass AND f.oid = d.objid
 	WHERE coalesce(v.relnamespace, f.pronamespace) = 'clean'::regnamespace
 	AND coalesce(o.oprnamespace, p.pronamespace) IN ('public'::regnamespace, '$superuser'::regnamespace)}),
-	'', 'no view and no function body means an operator or function of another');
-is($node->safe_psql('byhand', q{SET search_path = pg_catalog; SELECT count(*) FROM pg_class WHERE relnamespace = 'clean'::regnamespace AND relkind = 'v'}), 4, 'and all views are there');
-is($node->safe_psql('byhand', q{SET search_path = pg_catalog; SELECT count(*) FROM pg_proc WHERE pronamespace = 'clean'::regnamespace AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'sql')}), 1, 'and the function with a body');
+	'', 'no view and no function body uses a planted operator or function');
+is($node->safe_psql('byhand', q{SET search_path = pg_catalog; SELECT count(*) FROM pg_class WHERE relnamespace = 'clean'::regnamespace AND relkind = 'v'}), 4,
+	'all four views are created by the script run by hand');
+is($node->safe_psql('byhand', q{SET search_path = pg_catalog; SELECT count(*) FROM pg_proc WHERE pronamespace = 'clean'::regnamespace AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'sql')}), 1,
+	'the function with a SQL body is created by the script run by hand');
 
 $node->stop;
 done_testing();

@@ -1,4 +1,4 @@
-# No token reaches the server log by an error, wherever in a statement that has one it is raised.
+# No token reaches the server log when a statement with a token raises an error, wherever the error is raised.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -15,7 +15,7 @@ my $call = "idgen_deactivate(1, '$token')";
 my $acquire = "idgen_acquire_grant('default', 1, gen_random_uuid(), '$token', 1)";
 $node->safe_psql('postgres', "CREATE FUNCTION dynamic(statement text) RETURNS void LANGUAGE plpgsql AS 'BEGIN EXECUTE statement; END'");
 
-# Its context tells its name and nothing of what it calls.
+# The context of an error in this function shows its name, but not what it calls.
 $node->safe_psql('postgres', "CREATE FUNCTION give_back(incarnation bigint, token text) RETURNS void LANGUAGE sql AS 'SELECT idgen_deactivate(\$1, \$2)'");
 
 my %fails = (
@@ -36,25 +36,27 @@ foreach my $where (sort keys %fails)
 {
 	my ($sql, $state) = @{ $fails{$where} };
 	my $position = log_position($node);
-	is($session->sqlstate($sql), $state, "an error $where");
+	is($session->sqlstate($sql), $state, "a statement with a token has an error $where");
 	$session->query('SET statement_timeout = 0');
-	ok(wait_until(sub { log_since($node, $position) =~ /ERROR:  $state/ }, 30), 'is logged');
-	unlike(log_since($node, $position), qr/$token/i, "without the token: an error $where");
+	ok(wait_until(sub { log_since($node, $position) =~ /ERROR:  $state/ }, 30), "an error $where is logged");
+	unlike(log_since($node, $position), qr/$token/i, "the log shows no token after an error $where");
 }
 
-# As a bind parameter, which is logged in the context.
+# A token as a bind parameter, which is logged in the context.
 my $script = PostgreSQL::Test::Utils::tempdir() . '/tokens.sql';
 append_to_file($script, "SELECT 1 / :zero, idgen_deactivate(1, :token::text);\n");
 my $position = log_position($node);
 $node->command_checks_all([ 'pgbench', '-n', '-M', 'prepared', '-t', '1', '-D', 'zero=0', '-D', "token='$token'", '-f', $script, 'postgres' ],
-	2, [qr//], [qr/division by zero/], 'an error of a statement with parameters');
-ok(wait_until(sub { log_since($node, $position) =~ /division by zero/ }, 30), 'is logged');
-unlike(log_since($node, $position), qr/$token/, 'without the token: a bind parameter');
+	2, [qr//], [qr/division by zero/], 'pgbench fails by an error in a statement with a token as a parameter');
+ok(wait_until(sub { log_since($node, $position) =~ /division by zero/ }, 30),
+	'the error of a statement with a token as a parameter is logged');
+unlike(log_since($node, $position), qr/$token/, 'the log shows no bind parameter of a statement that fails with a token');
 
-# Other statements are logged as ever.
+# Statements without tokens are logged as usual.
 $position = log_position($node);
 $session->query('SELECT 1 / 0 AS nothing_secret');
-ok(wait_until(sub { log_since($node, $position) =~ /STATEMENT:  SELECT 1 \/ 0 AS nothing_secret/ }, 30), 'other statements are logged with their errors');
+ok(wait_until(sub { log_since($node, $position) =~ /STATEMENT:  SELECT 1 \/ 0 AS nothing_secret/ }, 30),
+	'a statement without a token is logged with its error');
 $session->close;
 $node->stop;
 done_testing();

@@ -1,4 +1,4 @@
-# What the authority process says when it ends, and what is said where there can be none.
+# What the authority process logs when it ends, and what the server says where there can be no such process.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -14,19 +14,23 @@ my $ledger = Idgen::Ledger->new;
 $node->safe_psql('postgres', 'CREATE DATABASE other');
 $node->safe_psql('other', 'CREATE EXTENSION idgen');
 
-# Shutdowns with a process in use, and one that an operator ends.
+# Shutdowns with an authority process in use, after an operator has ended another one.
 foreach my $mode ('fast', 'smart')
 {
 	my @sessions = map { Idgen::Session->new($node, dbname => $_) } ('postgres', 'other');
 	$ledger->add($sessions[$_]{dbname} // "database $_", $sessions[$_]->query('SELECT idgen_next()')) foreach (0, 1);
 	my $position = log_position($node);
 	my $pid = worker_in($node, 'postgres');
-	is($sessions[0]->value("SELECT pg_terminate_backend($pid, 30000)"), 't', 'a process is ended by an operator');
-	is($sessions[0]->value("SELECT count(*) FROM pg_stat_activity WHERE pid = $pid"), 0, 'and is gone');
-	ok(wait_until(sub { $ledger->add('database 0', my $result = $sessions[0]->query('SELECT idgen_next_batch(100000)')); !$result->{error} && worker_pids($node) > 1 }, 60), 'the next takes its place');
+	is($sessions[0]->value("SELECT pg_terminate_backend($pid, 30000)"), 't',
+		"an operator ends an authority process before a $mode shutdown");
+	is($sessions[0]->value("SELECT count(*) FROM pg_stat_activity WHERE pid = $pid"), 0,
+		"the authority process ended by an operator is gone before a $mode shutdown");
+	ok(wait_until(sub { $ledger->add('database 0', my $result = $sessions[0]->query('SELECT idgen_next_batch(100000)')); !$result->{error} && worker_pids($node) > 1 }, 60),
+		"another authority process takes over before a $mode shutdown");
 	$_->close foreach @sessions;
 	$node->stop($mode);
-	is(join('; ', log_since($node, $position) =~ /((?:FATAL|ERROR|PANIC): .*|terminating background worker.*)/g), '', "nothing is wrong with a $mode shutdown");
+	is(join('; ', log_since($node, $position) =~ /((?:FATAL|ERROR|PANIC): .*|terminating background worker.*)/g), '',
+		"no error is logged by a $mode shutdown");
 	$node->start;
 }
 
@@ -37,9 +41,11 @@ my ($stdout, $stderr) = ('', '');
 my $sql = join '', map { "$_\n" } ("SELECT idgen_fence_namespace('default')", 'SELECT idgen_next()', "SELECT idgen_activate()", "SELECT idgen_deactivate(1, 'x')", "SELECT idgen_retire_namespace('default')");
 IPC::Run::run([ 'postgres', '--single', '-D', $node->data_dir, 'postgres' ], '<', \$sql, '>', \$stdout, '2>', \$stderr);
 my @said = $stderr =~ /(DETAIL:  .*)/g;
-is_deeply(\@said, [ ('DETAIL:  There are no background workers in single-user mode.') x 5 ], 'in single-user mode each request says that it is') or diag($stderr);
+is_deeply(\@said, [ ('DETAIL:  There are no background workers in single-user mode.') x 5 ],
+	'each request in single-user mode says that there are no background workers [S8]') or diag($stderr);
 $node->start;
-is(Idgen::Session->new($node)->sqlstate('SELECT idgen_next()'), '', 'and afterwards it is as before');
+is(Idgen::Session->new($node)->sqlstate('SELECT idgen_next()'), '',
+	'the namespace issues when the server runs again after single-user mode');
 $ledger->is_unique('quiet ends');
 $node->stop;
 done_testing();

@@ -1,5 +1,5 @@
-# What was promised to external generators holds while the tables are there to say so: the extension
-# cannot be dropped before the last of their grants has ended, whatever became of its holder.
+# Grants of external generators are promises. The extension cannot be dropped before the last of them has ended,
+# whatever became of its holder.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -13,7 +13,7 @@ use Idgen::Node;
 use Idgen::Session;
 
 my $node = idgen_node('promises', extension => 0, conf => "idgen.wait_timeout = '20s'\nidgen.grant_retention = '1s'");
-# Two workers. The grants outlast the test.
+# A namespace with two workers, whose grants last longer than the test.
 my $long = q{worker_bits => 1, sequence_bits => 2, grant_interval => '20 min', horizon => '50 min', promotion => 'fence'};
 
 # A database with a namespace "n", and a session in it.
@@ -37,53 +37,60 @@ sub refused
 	return;
 }
 
-# --- It rises with every grant, to where that ends, and falls with nothing.
+# --- The promise rises with every grant to the end of that grant, and nothing lowers it.
 
 my $session = database('rises', q{SELECT idgen_create_namespace('n', horizon => '60 s')});
-is(external_end($session), 0, 'nothing is promised at first');
+is(external_end($session), 0, 'nothing is promised in a new namespace');
 $session->value(q{SELECT idgen_next('n')});
-is(external_end($session), 0, 'nor by what the server has for itself');
+is(external_end($session), 0, 'a grant of the server itself promises nothing');
 my $held = Generator::activate($session, 'n');
-is(external_end($session), $held->{end_ms_exclusive}, 'an activation promises up to the end of its grant');
+is(external_end($session), $held->{end_ms_exclusive}, 'an activation promises up to the end of its grant [S3]');
 my $longer = Generator::next_grant($session, $held, length => q{'20 s'});
-is(external_end($session), $longer->{end_ms_exclusive}, 'and so does the next grant');
+is(external_end($session), $longer->{end_ms_exclusive}, 'a further grant promises up to its end [S3]');
 my $other = Generator::activate($session, 'n');
-is(external_end($session), $longer->{end_ms_exclusive}, 'a grant that ends before that lowers nothing');
+is(external_end($session), $longer->{end_ms_exclusive},
+	'a grant that ends before the promise does not lower it [S3]');
 $session->value("SELECT idgen_deactivate($longer->{incarnation}, '$longer->{token}')");
-is(external_end($session), $longer->{end_ms_exclusive}, 'nor does giving it back');
+is(external_end($session), $longer->{end_ms_exclusive}, 'giving a grant back does not lower the promise [S3]');
 $session->value(q{SELECT idgen_fence_namespace('n')});
-is(external_end($session), $longer->{end_ms_exclusive}, 'nor a fence');
-cmp_ok($session->value(q{SELECT floor FROM idgen_floor WHERE namespace = 'n'}), '>', $longer->{end_ms_exclusive}, 'which rises above it');
+is(external_end($session), $longer->{end_ms_exclusive}, 'a fence does not lower the promise [S3]');
+cmp_ok($session->value(q{SELECT floor FROM idgen_floor WHERE namespace = 'n'}), '>', $longer->{end_ms_exclusive},
+	'a fence rises above the promise');
 is($session->value(q{SELECT mark_sum = (SELECT sum(high_water) FROM idgen_worker WHERE namespace = 'n')
-	+ (SELECT floor + external_end FROM idgen_floor WHERE namespace = 'n') FROM idgen_authority WHERE namespace = 'n'}), 't', 'it counts in the sum of the marks');
+	+ (SELECT floor + external_end FROM idgen_floor WHERE namespace = 'n') FROM idgen_authority WHERE namespace = 'n'}), 't',
+		'the promise counts in the sum of the marks [S3]');
 $session->query(q{BEGIN; ALTER TABLE idgen_floor DISABLE TRIGGER ALL; UPDATE idgen_floor SET external_end = external_end - 1 WHERE namespace = 'n';
 	ALTER TABLE idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_row; ALTER TABLE idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_truncate; COMMIT});
-is($session->sqlstate(q{SELECT * FROM idgen_activate('n')}), 'IG005', 'so that a decrease from outside is noticed');
+is($session->sqlstate(q{SELECT * FROM idgen_activate('n')}), 'IG005',
+	'a promise that was lowered past the guards is noticed [S3]');
 $session->close;
 
-# --- The worker was given to a cursor of the server, which is granted behind the external grant.
+# --- The worker was given to a cursor of the server, whose grants begin after the external grant.
 
 $session = database('reused');
 $held = Generator::activate($session, 'n');
-# Three values in a tick: the first cursor is exhausted at once, and asks for a second.
+# A tick has only three values: the first cursor is exhausted at once, and a second one is requested.
 ok( wait_until(
 		sub {
 			$session->query(q{SELECT count(*) FROM idgen_next_batch(200, 'n')});
 			return $session->value("SELECT incarnation <> $held->{incarnation} FROM idgen_worker WHERE namespace = 'n' AND worker = $held->{worker}") eq 't';
 		}),
 	'the worker of an external generator goes to a cursor of the server');
-refused($session, 'DROP EXTENSION idgen', 'dropped no earlier for that');
-refused($session, 'DROP EXTENSION idgen CASCADE', 'nor with CASCADE');
+refused($session, 'DROP EXTENSION idgen',
+	'DROP EXTENSION is refused although the worker belongs to the server now [S3]');
+refused($session, 'DROP EXTENSION idgen CASCADE',
+	'DROP EXTENSION ... CASCADE is refused while the promise lasts [S3]');
 $session->close;
 
-# --- The transaction that drops began before the grant.
+# --- The transaction that drops the extension began before the grant.
 
 $session = database('older');
 my $dropper = Idgen::Session->new($node, dbname => 'older');
 $dropper->value('BEGIN ISOLATION LEVEL REPEATABLE READ');
 $dropper->value('SELECT count(*) FROM pg_class');
 Generator::activate($session, 'n');
-refused($dropper, 'DROP EXTENSION idgen', 'a snapshot that is older than the grant hides nothing');
+refused($dropper, 'DROP EXTENSION idgen',
+	'DROP EXTENSION is refused in a snapshot that is older than the grant [S3]');
 $_->close foreach ($session, $dropper);
 
 # --- The record of the incarnation is gone.
@@ -92,7 +99,7 @@ $session = database('forgotten', "SELECT idgen_create_namespace('n', $long)", q{
 $held = Generator::activate($session, 'n');
 ok( wait_until(
 		sub {
-			# A worker looks for what is past the retention soon after its start, and then rarely.
+			# The authority process looks for expired records soon after its start, and rarely afterwards.
 			$session->query(q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'idgen authority' AND datname = 'forgotten'});
 			for (1 .. 30)
 			{
@@ -103,33 +110,37 @@ ok( wait_until(
 			return 0;
 		}, 120),
 	'the record of an external incarnation is deleted while its grant lasts');
-refused($session, 'DROP EXTENSION idgen', 'which ends no promise');
+refused($session, 'DROP EXTENSION idgen',
+	'DROP EXTENSION is refused although the record of the incarnation is deleted [S3]');
 $session->close;
 
-# --- It was given back, and may have been used up ahead of the clock.
+# --- A grant that was given back may have been used up ahead of the clock.
 
 $session = database('given_back');
 $held = Generator::activate($session, 'n');
 $session->value("SELECT idgen_deactivate($held->{incarnation}, '$held->{token}')");
-refused($session, 'DROP EXTENSION idgen', 'a grant that was given back may have been used');
+refused($session, 'DROP EXTENSION idgen',
+	'DROP EXTENSION is refused after a grant was given back, for it may have been used [S3]');
 
-# --- Whatever is dropped, the tables go with it.
+# --- Other commands that would drop the tables.
 
-refused($session, 'DROP SCHEMA public CASCADE', 'DROP SCHEMA');
+refused($session, 'DROP SCHEMA public CASCADE', 'DROP SCHEMA is refused while the promise lasts [S3]');
 foreach my $table (qw(idgen_floor idgen_worker idgen_namespace idgen_grant))
 {
 	$session->query("BEGIN; ALTER EXTENSION idgen DROP TABLE $table");
-	refused($session, "DROP TABLE $table CASCADE", "DROP TABLE $table");
+	refused($session, "DROP TABLE $table CASCADE", "DROP TABLE $table is refused while the promise lasts [S3]");
 }
 $session->query('BEGIN; SAVEPOINT s');
-refused($session, 'DROP EXTENSION idgen', 'in a subtransaction');
-cmp_ok($session->value(q{SELECT idgen_next('n')}), '>', 0, 'after all of which it issues as before');
+refused($session, 'DROP EXTENSION idgen',
+	'DROP EXTENSION is refused in a subtransaction while the promise lasts [S3]');
+cmp_ok($session->value(q{SELECT idgen_next('n')}), '>', 0, 'the namespace issues as before after all refused drops');
 
-# What happens to the tables is no reason to refuse.
+# Damaged tables hide no promise and raise no unexpected error.
 $session->query('BEGIN; ALTER TABLE idgen_floor ADD COLUMN more int');
-refused($session, 'DROP EXTENSION idgen', 'a column too many hides nothing');
+refused($session, 'DROP EXTENSION idgen',
+	'DROP EXTENSION is refused although a column was added to idgen_floor [S3]');
 is($session->sqlstate('BEGIN; ALTER EXTENSION idgen DROP TABLE idgen_namespace; ALTER TABLE idgen_namespace RENAME TO elsewhere; DROP EXTENSION idgen CASCADE; ROLLBACK'), '',
-	'damaged tables are no error of ours');
+	'the extension can be dropped when idgen_namespace was taken out of it and renamed');
 $session->query('ROLLBACK');
 $session->close;
 
@@ -137,39 +148,45 @@ $node->safe_psql('postgres', 'CREATE ROLE proprietor SUPERUSER; CREATE DATABASE 
 $node->safe_psql('owned', "SET ROLE proprietor; CREATE EXTENSION idgen; SELECT idgen_create_namespace('n', $long)");
 $session = Idgen::Session->new($node, dbname => 'owned');
 Generator::activate($session, 'n');
-refused($session, 'DROP OWNED BY proprietor CASCADE', 'DROP OWNED');
+refused($session, 'DROP OWNED BY proprietor CASCADE', 'DROP OWNED is refused while the promise lasts [S3]');
 $session->close;
 
-# --- Then it goes.
+# --- The extension can be dropped when the promise has ended.
 
 $session = database('short', q{SELECT idgen_create_namespace('n', grant_interval => '2 s')});
 Generator::activate($session, 'n');
-refused($session, 'DROP EXTENSION idgen', 'it is refused while the grant lasts');
-ok(wait_until(sub { return $session->sqlstate('DROP EXTENSION idgen') eq ''; }, 60), 'and no longer');
+refused($session, 'DROP EXTENSION idgen', 'DROP EXTENSION is refused while a short grant lasts [S3]');
+ok(wait_until(sub { return $session->sqlstate('DROP EXTENSION idgen') eq ''; }, 60),
+	'DROP EXTENSION succeeds when a short grant has ended');
 $session->close;
 
-# --- A dump has it, and a restore keeps the greater one.
+# --- The promise is dumped, and a restore keeps the greater one.
 
 $session = database('source', q{SELECT idgen_create_namespace('n', horizon => '60 s')});
 $held = Generator::activate($session, 'n');
 my $promised = external_end($session);
 my $dump = PostgreSQL::Test::Utils::tempdir() . '/dump.sql';
-$node->command_ok([ 'pg_dump', '-f', $dump, 'source' ], 'a dump');
+$node->command_ok([ 'pg_dump', '-f', $dump, 'source' ], 'pg_dump dumps a database with a promise');
 $node->safe_psql('postgres', 'CREATE DATABASE target');
-$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', 'target', '-f', $dump ], 'restored');
+$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', 'target', '-f', $dump ],
+	'psql restores a dump with a promise');
 my $target = Idgen::Session->new($node, dbname => 'target');
-is(external_end($target), $promised, 'brings the promise');
-is($target->sqlstate(q{SELECT idgen_next('n')}), 'IG007', 'a copy');
+is(external_end($target), $promised, 'a restored dump has the promise of the original [S3]');
+is($target->sqlstate(q{SELECT idgen_next('n')}), 'IG007',
+	'a restored namespace issues nothing before it is adopted [S9]');
 $target->value(q{SELECT idgen_adopt_namespace('n')});
-cmp_ok($target->value(q{SELECT floor FROM idgen_floor WHERE namespace = 'n'}), '>', $promised, 'that is adopted above the promise');
+cmp_ok($target->value(q{SELECT floor FROM idgen_floor WHERE namespace = 'n'}), '>', $promised,
+	'adoption raises the floor above the promise [S9]');
 $target->value(q{INSERT INTO idgen_floor VALUES ('n', 0, 1)});
-is(external_end($target), $promised, 'a row that promises less lowers nothing');
+is(external_end($target), $promised, 'a restored row with a lesser promise lowers nothing [S3]');
 $target->value("INSERT INTO idgen_floor VALUES ('n', 0, $promised + 10000)");
-is(external_end($target), $promised + 10000, 'one that promises more raises it');
-is($target->sqlstate(q{SELECT idgen_next('n')}), 'IG007', 'and makes this a copy');
+is(external_end($target), $promised + 10000, 'a restored row with a greater promise raises it [S3]');
+is($target->sqlstate(q{SELECT idgen_next('n')}), 'IG007',
+	'a restored row with a greater promise makes the namespace a copy [S3]');
 $target->value("INSERT INTO idgen_floor VALUES ('n', 0, $promised + 300000)");
 $target->value(q{SELECT idgen_adopt_namespace('n')});
-cmp_ok($target->value(q{SELECT floor FROM idgen_floor WHERE namespace = 'n'}), '>', $promised + 300000, 'also adopted above a promise that no mark reaches');
+cmp_ok($target->value(q{SELECT floor FROM idgen_floor WHERE namespace = 'n'}), '>', $promised + 300000,
+	'adoption raises the floor above a promise that is greater than all marks [S9]');
 $_->close foreach ($session, $target);
 
 $node->stop;

@@ -1,5 +1,5 @@
-# What was issued under a name is not issued again when the extension or the database is dropped and
-# made anew, also across crashes and restarts: a file of the server remembers.
+# What was issued under a name is not issued again when the extension or the database is dropped and created
+# again, not even across crashes and restarts. A file of the server remembers it.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -15,7 +15,7 @@ use Idgen::Session;
 my $node = idgen_node('drops', extension => 0, conf => "idgen.wait_timeout = '60s'\nidgen.max_clock_error = '100ms'\nrestart_after_crash = on");
 my $ledger = Idgen::Ledger->new;
 my $directory = $node->data_dir . '/pg_stat';
-# Its name is another each time it is written.
+# The file has a new name each time it is written.
 sub file { my @files = sort glob "$directory/idgen_ended.*.stat"; return $files[-1]; }
 END { chmod 0700, $directory if defined $directory; }
 
@@ -24,7 +24,7 @@ my $outside = q{SELECT idgen_create_namespace('n', worker_bits => 1, sequence_bi
 
 sub session { return Idgen::Session->new($node, dbname => $_[0], @_ > 1 ? (options => "-c $_[1]") : ()); }
 
-# Issues until no more comes without waiting: some seconds ahead of the clock.
+# Issues until more IDs would have to be waited for: some seconds ahead of the clock.
 sub use_ahead
 {
 	my ($session, $label) = @_;
@@ -38,12 +38,13 @@ sub use_ahead
 		$greatest = $result->{rows}[-1][0];
 	}
 	$session->value(q{RESET idgen.wait_timeout});
-	cmp_ok($session->value("SELECT extract(epoch FROM idgen_timestamp($greatest, 'n') - clock_timestamp())"), '>', 1, "$label: issued seconds ahead of the clock")
+	cmp_ok($session->value("SELECT extract(epoch FROM idgen_timestamp($greatest, 'n') - clock_timestamp())"), '>', 1,
+		"database $label issues more than a second ahead of the clock")
 	  or diag($greatest);
 	return $greatest;
 }
 
-# The first ID of a namespace made anew.
+# Checks the first ID of a namespace that was created again.
 sub begins_after
 {
 	my ($session, $label, $greatest, $name) = @_;
@@ -53,9 +54,10 @@ sub begins_after
 	return cmp_ok($result->{rows}[0][0] // 0, '>', $greatest, $name) || diag(explain($result->{error}));
 }
 
-# A process of the server dies, so that all others go and shared memory begins anew.
+# A process of the server is killed, so that all others end and shared memory is initialised again.
 sub crash_memory
 {
+	my ($when) = @_;
 	my $victim = Idgen::Session->new($node);
 	my $boot = $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'});
 	kill 'KILL', $victim->pid;
@@ -67,7 +69,7 @@ sub crash_memory
 				$next->close;
 				return @$rows && $rows->[0][0] ne $boot;
 			}),
-		'shared memory begins anew');
+		"shared memory is initialised again $when");
 	return;
 }
 
@@ -84,16 +86,17 @@ foreach my $what (sort keys %passes)
 	create_database($node, $name, $ahead);
 	my $session = session($name);
 	my $greatest = use_ahead($session, $name);
-	is($session->sqlstate('DROP EXTENSION idgen'), '', 'the extension is dropped');
+	is($session->sqlstate('DROP EXTENSION idgen'), '', "the extension is dropped before $what");
 	$session->close;
-	$passes{$what}->();
+	$passes{$what}->('after the extension was dropped');
 	$session = session($name);
 	$session->query("CREATE EXTENSION idgen; $ahead");
-	begins_after($session, $name, $greatest, "made anew after $what, it begins after what was issued");
+	begins_after($session, $name, $greatest,
+		"a namespace created again after DROP EXTENSION and $what begins after all issued before [S3]");
 	$session->close;
 }
 
-# --- DROP DATABASE, with grants outside and ahead of the clock
+# --- DROP DATABASE, with external grants and with IDs ahead of the clock
 
 foreach my $what ('nothing', sort keys %passes)
 {
@@ -103,12 +106,14 @@ foreach my $what ('nothing', sort keys %passes)
 	my $held = Generator::activate($session, 'n');
 	my ($last) = (Generator::ids_of($held, 1, 2))[-1];
 	$session->close;
-	$passes{$what}->() if $passes{$what} && $what ne 'a restart';
-	is($node->psql('postgres', "DROP DATABASE $name"), 0, 'the database is dropped');
+	$passes{$what}->('before the database is dropped') if $passes{$what} && $what ne 'a restart';
+	is($node->psql('postgres', "DROP DATABASE $name"), 0,
+		"the database with an external grant is dropped, with $what between");
 	$passes{$what}->() if $what eq 'a restart';
 	create_database($node, $name, $outside);
 	$session = session($name);
-	begins_after($session, $name, $last, "one of that name, after $what, begins after what was granted outside");
+	begins_after($session, $name, $last,
+		"a new database of a dropped name begins after the external grant, with $what between [S3]");
 	$session->close;
 }
 {
@@ -116,43 +121,49 @@ foreach my $what ('nothing', sort keys %passes)
 	my $session = session('ran');
 	my $greatest = use_ahead($session, 'ran');
 	$session->close;
-	crash_memory();
-	is($node->psql('postgres', 'DROP DATABASE ran'), 0, 'a database that nobody has used since a crash is dropped');
+	crash_memory('before an unused database is dropped');
+	is($node->psql('postgres', 'DROP DATABASE ran'), 0, 'a database that was not used since a crash is dropped');
 	create_database($node, 'ran', $ahead);
 	$session = session('ran');
-	begins_after($session, 'ran', $greatest, 'one of that name begins after what ran ahead of the clock');
+	begins_after($session, 'ran', $greatest,
+		'a new database of a dropped name begins after IDs that ran ahead of the clock [S3]');
 	$session->close;
 }
 
-# A name that another database had is as good as one that was dropped: no two have it at a time. So
-# nothing rests on the drop taking along what was promised while it went on.
+# Renaming a database frees its name as dropping it does. So the new owner of the name must not rely on a drop to
+# learn what was granted.
 {
 	create_database($node, 'name', $outside);
 	my $session = session('name');
 	my $held = Generator::activate($session, 'n');
 	my ($last) = (Generator::ids_of($held, 1, 2))[-1];
 	$session->close;
-	is($node->psql('postgres', 'ALTER DATABASE name RENAME TO was_name'), 0, 'a database is renamed');
+	is($node->psql('postgres', 'ALTER DATABASE name RENAME TO was_name'), 0,
+		'a database with an external grant is renamed');
 	create_database($node, 'name', $outside);
 	$session = session('name');
-	begins_after($session, 'name', $last, 'the next one of its old name begins after what was granted outside');
+	begins_after($session, 'name', $last,
+		'a new database of the old name of a renamed one begins after the external grant [S3]');
 	$session->close;
 }
 
-# Tables that somebody has damaged do not stop a drop. What they cannot say, the file still bounds.
+# Damaged tables do not stop a drop. The file still has a bound of what they cannot tell.
 {
 	create_database($node, 'damaged', $outside);
 	my $session = session('damaged');
 	my $held = Generator::activate($session, 'n');
 	my ($last) = (Generator::ids_of($held, 1, 2))[-1];
-	is($session->sqlstate('ALTER TABLE idgen_floor RENAME TO hidden'), '', 'the table of what was promised is renamed');
-	is($session->sqlstate('DROP EXTENSION idgen CASCADE'), '', 'the extension is dropped all the same');
+	is($session->sqlstate('ALTER TABLE idgen_floor RENAME TO hidden'), '',
+		'the table of the promises can be renamed by the superuser');
+	is($session->sqlstate('DROP EXTENSION idgen CASCADE'), '',
+		'the extension is dropped although a table of it is missing');
 	$session->query("CREATE EXTENSION idgen; $outside");
-	begins_after($session, 'damaged', $last, 'made anew, it begins after what the damaged tables did not tell');
+	begins_after($session, 'damaged', $last,
+		'a namespace created again begins after a grant that the damaged tables did not tell [S3]');
 	$session->close;
 }
 
-# One that is made from a template has marks, but they are the template's.
+# A database made from a template has marks, but they are those of the template.
 {
 	create_database($node, 'mould', $ahead);
 	$node->safe_psql('mould', q{SELECT idgen_next('n')});
@@ -163,25 +174,27 @@ foreach my $what ('nothing', sort keys %passes)
 	is($node->psql('postgres', 'DROP DATABASE mould_cast'), 0, 'a database made from a template is dropped');
 	$node->safe_psql('postgres', 'CREATE DATABASE mould_cast TEMPLATE mould');
 	$session = session('mould_cast');
-	begins_after($session, 'made from it again', $greatest, 'made from the template again, it begins after what ran ahead there');
+	begins_after($session, 'made from it again', $greatest,
+		'a database made from the template again begins after IDs that ran ahead in the first [S3]');
 	$session->close;
 }
 
 # Without running ahead, the rest of a long tick lies ahead of the clock.
 {
-	# Of a name of its own: what was issued under the others, and just now, would be waited for as well.
+	# This namespace has a name of its own. Otherwise the IDs of the others would have to be waited for as well.
 	my $slow = q{SELECT idgen_create_namespace('s', timestamp_bits => 20, worker_bits => 0, sequence_bits => 10, tick_ms => 3600000, horizon => '1 h', grant_interval => '1 h', promotion => 'fence')};
 	create_database($node, 'slow', $slow);
 	$ledger->add('slow', session('slow')->query(q{SELECT * FROM idgen_next_batch(20, 's')}));
-	crash_memory();
+	crash_memory('before a database with long ticks is dropped');
 	is($node->psql('postgres', 'DROP DATABASE slow'), 0, 'a database with long ticks is dropped after a crash');
 	create_database($node, 'slow', $slow);
 	my $session = session('slow', 'idgen.wait_timeout=100ms');
-	is(Idgen::Session::state_of(known_cause($session, q{SELECT idgen_next('s')})), 'IG001', 'one of that name waits for another tick');
+	is(Idgen::Session::state_of(known_cause($session, q{SELECT idgen_next('s')})), 'IG001',
+		'a new database of the dropped name waits for the next long tick [S3]');
 	$session->close;
 }
 
-# Whatever the horizon.
+# The same holds for a long horizon.
 {
 	my $hour = q{SELECT idgen_create_namespace('n', horizon => '1 h', grant_interval => '55 min')};
 	create_database($node, 'hour', $hour);
@@ -191,11 +204,12 @@ foreach my $what ('nothing', sort keys %passes)
 	is($node->psql('postgres', 'DROP DATABASE hour'), 0, 'a database with a long horizon is dropped');
 	create_database($node, 'hour', $hour);
 	$session = session('hour', 'idgen.wait_timeout=100ms');
-	is($session->sqlstate(q{SELECT idgen_next('n')}), 'IG001', 'one of that name waits for all of the grant');
+	is($session->sqlstate(q{SELECT idgen_next('n')}), 'IG001',
+		'a new database of a dropped name waits for the end of a long external grant [S3]');
 	$session->close;
 }
 
-# --- Who drops and creates in a loop does not wait for grants nobody used.
+# --- A session that drops and creates in a loop does not wait for grants that nobody used.
 
 my $patient = q{SELECT idgen_create_namespace('n', horizon => '50 min', grant_interval => '40 min')};
 create_database($node, 'loop', $patient);
@@ -203,41 +217,51 @@ my $session = session('loop', 'idgen.wait_timeout=10s');
 foreach my $round (1 .. 3)
 {
 	my $result = $session->query(q{SELECT idgen_next('n')});
-	is(Idgen::Session::state_of($result), '', "issued at once, time $round") or diag(explain($result->{error}));
+	is(Idgen::Session::state_of($result), '',
+		"an ID is issued at once after the extension was dropped and created again, time $round") or diag(explain($result->{error}));
 	$ledger->add('loop', $result);
 	$session->query("DROP EXTENSION idgen; CREATE EXTENSION idgen; $patient");
 }
-is($session->sqlstate(q{SELECT idgen_next('n')}), '', 'and after that');
+is($session->sqlstate(q{SELECT idgen_next('n')}), '',
+	'an ID is issued when the extension was dropped and created three times');
 
-# --- Rolled back, a drop has changed nothing, in memory or on disk.
+# --- A drop that is rolled back changes nothing, in memory or on disk.
 
-is($session->sqlstate('BEGIN; DROP EXTENSION idgen; ROLLBACK'), '', 'rolled back');
-is($session->sqlstate(q{SELECT idgen_next('n')}), '', 'it issues');
-is($session->sqlstate('BEGIN; SAVEPOINT s; DROP EXTENSION idgen; ROLLBACK TO s; COMMIT'), '', 'rolled back to a savepoint');
-is($session->sqlstate(q{SELECT idgen_next('n')}), '', 'it issues');
-# A deferred constraint fails at the commit, a trigger of it after the file has been written.
-is($session->sqlstate('CREATE TABLE later (a int PRIMARY KEY, b int REFERENCES later DEFERRABLE INITIALLY DEFERRED)'), '', 'a constraint that fails at commit');
-is($session->sqlstate('BEGIN; INSERT INTO later VALUES (1, 2); DROP EXTENSION idgen; COMMIT'), '23503', 'the commit fails');
-is($session->sqlstate(q{SELECT idgen_next('n')}), '', 'it issues');
+is($session->sqlstate('BEGIN; DROP EXTENSION idgen; ROLLBACK'), '', 'a drop of the extension is rolled back');
+is($session->sqlstate(q{SELECT idgen_next('n')}), '', 'the namespace issues after a drop was rolled back');
+is($session->sqlstate('BEGIN; SAVEPOINT s; DROP EXTENSION idgen; ROLLBACK TO s; COMMIT'), '',
+	'a drop of the extension is rolled back to a savepoint');
+is($session->sqlstate(q{SELECT idgen_next('n')}), '',
+	'the namespace issues after a drop was rolled back to a savepoint');
+# A deferred constraint fails at the commit, after the file has been written.
+is($session->sqlstate('CREATE TABLE later (a int PRIMARY KEY, b int REFERENCES later DEFERRABLE INITIALLY DEFERRED)'), '',
+	'a table with a deferred constraint is created');
+is($session->sqlstate('BEGIN; INSERT INTO later VALUES (1, 2); DROP EXTENSION idgen; COMMIT'), '23503',
+	'the commit of a drop fails by a deferred constraint');
+is($session->sqlstate(q{SELECT idgen_next('n')}), '', 'the namespace issues after the commit of a drop has failed');
 
-# --- What cannot be written down is refused before the commit.
+# --- A drop is refused before its commit while the file cannot be written.
 
 chmod 0500, $directory or die $!;
 my $result = $session->query('DROP EXTENSION idgen');
-like(join(' ', map { $_ // '' } @{ $result->{error} // {} }{ 'C', 'M' }), qr/^42501 could not write file "pg_stat\/idgen_ended/, 'a drop that cannot be written down is refused');
-is($session->value(q{SELECT count(*) FROM pg_extension WHERE extname = 'idgen'}), 1, 'before its commit');
-is($session->sqlstate(q{SELECT idgen_next('n')}), '', 'it issues');
+like(join(' ', map { $_ // '' } @{ $result->{error} // {} }{ 'C', 'M' }), qr/^42501 could not write file "pg_stat\/idgen_ended/,
+	'DROP EXTENSION is refused while the file of bounds cannot be written [S3]');
+is($session->value(q{SELECT count(*) FROM pg_extension WHERE extname = 'idgen'}), 1,
+	'a refused drop leaves the extension in place');
+is($session->sqlstate(q{SELECT idgen_next('n')}), '', 'the namespace issues after a drop was refused');
 $result = $session->query(q{SET idgen.wait_timeout = '1s'; SELECT * FROM idgen_activate('n')});
-like(join(' ', map { $_ // '' } @{ $result->{error} // {} }{ 'C', 'D' }), qr/^IG005 could not write file/, 'and so is a grant outside');
-is($session->value(q{SELECT external_end FROM idgen_floor WHERE namespace = 'n'}), 0, 'nothing was granted');
+like(join(' ', map { $_ // '' } @{ $result->{error} // {} }{ 'C', 'D' }), qr/^IG005 could not write file/,
+	'an external grant is refused while the file of bounds cannot be written [S3]');
+is($session->value(q{SELECT external_end FROM idgen_floor WHERE namespace = 'n'}), 0,
+	'a refused external grant promises nothing');
 chmod 0700, $directory or die $!;
 $session->value(q{SET idgen.wait_timeout = '20s'});
 my $held = Generator::activate($session, 'n');
-ok($held, 'then it is granted');
+ok($held, 'an external grant is made when the file of bounds can be written again');
 
-# --- It is written at most once a horizon.
+# --- The file is written at most once a horizon.
 
-# Databases from above still issue ahead, and write it now and then.
+# The databases above still issue ahead, and write the file now and then.
 my $untouched = 0;
 foreach (1 .. 10)
 {
@@ -246,11 +270,11 @@ foreach (1 .. 10)
 	$untouched = file() eq $written;
 	last if $untouched;
 }
-ok($untouched, 'grants up to the bound do not write the file');
+ok($untouched, 'grants up to the bound in the file do not write the file');
 $session->close;
 
-# --- A cold copy of the data directory is copied over it, into the same files: what it lacks stays, and
-# with it the newer file of bounds.
+# --- A cold backup is copied over the data directory. Files that the backup lacks stay, and with them the newer
+# file of bounds.
 
 create_database($node, 'overwritten', q{SELECT idgen_create_namespace('n', worker_bits => 1, sequence_bits => 2, horizon => '6 s', grant_interval => '2 s', promotion => 'fence')});
 $session = session('overwritten');
@@ -258,11 +282,11 @@ Generator::activate($session, 'n');
 $session->close;
 $node->stop;
 my $backup = PostgreSQL::Test::Utils::tempdir() . '/backup';
-is(system('cp', '-a', $node->data_dir, $backup), 0, 'a cold backup');
+is(system('cp', '-a', $node->data_dir, $backup), 0, 'a cold backup of the data directory is taken');
 $node->start;
 $session = session('overwritten');
-# Grants go on until the bound has been raised, and so the file written; the last one outlasts the copy.
-# The only worker for them is free when the first grant is over.
+# Grants go on until the bound has been raised, and so the file was written. The last grant outlasts the copy. Its
+# worker, the only one, is free when the first grant is over.
 $held = undef;
 wait_until(sub { $held = eval { Generator::activate($session, 'n') }; return $held }) or die $@;
 my $written = file();
@@ -272,24 +296,27 @@ ok( wait_until(
 			$held = { %$held, %{ Generator::granted($result) } } unless $result->{error};
 			return file() ne $written && $held->{start_ms} > $session->value(q{SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - (idgen_format('n')->>'epoch_ms')::bigint + 4000});
 		}),
-	'grants go on outside, past the bound of the backup');
+	'external grants go on past the bound of the backup');
 my $worker = $held->{worker};
 $session->close;
 $node->stop;
-is(system('cp', '-a', "$backup/.", $node->data_dir . '/'), 0, 'which is copied over');
+is(system('cp', '-a', "$backup/.", $node->data_dir . '/'), 0, 'the cold backup is copied over the data directory');
 $node->start;
 $session = session('overwritten');
 my ($overwritten) = $session->column(q{SELECT * FROM idgen_next_batch(4, 'n')});
-cmp_ok($overwritten // 0, '>', (Generator::ids_of($held, 1, 2))[-1], 'what the copy does not know of is not issued again');
-is($session->value(q{SELECT count(*) FROM idgen_incarnation WHERE state = 'active' AND kind = 'external'}), 0, 'and its incarnations have ended');
+cmp_ok($overwritten // 0, '>', (Generator::ids_of($held, 1, 2))[-1],
+	'IDs that the backup does not know of are not issued again [S9]');
+is($session->value(q{SELECT count(*) FROM idgen_incarnation WHERE state = 'active' AND kind = 'external'}), 0,
+	'the external incarnations of the backup have ended [S9]');
 $session->close;
 
-# --- A file of no use
+# --- A file of bounds that is longer than it should be, and one that is damaged
 
 $node->stop;
 PostgreSQL::Test::Utils::append_to_file(file(), 'x');
 $node->start;
-is($node->safe_psql('loop', q{SELECT idgen_next('n') > 0}), 't', 'a longer file is read as far as it goes');
+is($node->safe_psql('loop', q{SELECT idgen_next('n') > 0}), 't',
+	'the server issues with a file of bounds that is too long');
 $node->stop;
 open(my $handle, '+<', file()) or die $!;
 seek($handle, 40, 0);
@@ -297,8 +324,9 @@ print $handle 'damaged';
 close $handle;
 my $position = -s $node->logfile;
 $node->start;
-like(log_since($node, $position), qr/file "pg_stat\/idgen_ended.[0-9a-f]+.stat" is damaged/, 'a damaged one is not, which is logged');
-is($node->safe_psql('loop', q{SELECT idgen_next('n') > 0}), 't', 'and stops nobody');
+like(log_since($node, $position), qr/file "pg_stat\/idgen_ended.[0-9a-f]+.stat" is damaged/,
+	'the server logs that the file of bounds is damaged');
+is($node->safe_psql('loop', q{SELECT idgen_next('n') > 0}), 't', 'the server issues with a damaged file of bounds');
 
 $ledger->is_unique('drops');
 $node->stop;

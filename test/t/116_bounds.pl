@@ -1,5 +1,5 @@
-# The bounds of what may be issued are right whoever lives when a database is dropped, and whatever
-# became of an attempt to write them.
+# The bounds of what may have been issued are right also when the authority process has ended before a database is
+# dropped, and when they could not be written at first.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -27,20 +27,21 @@ my $session = session('orphaned');
 my $result = $session->query(q{SELECT * FROM idgen_next_batch(20000, 'n')});
 $ledger->add('orphaned', $result);
 my $greatest = $result->{rows}[-1][0] // 0;
-cmp_ok($greatest, '>', 0, 'a namespace runs ahead of the clock');
+cmp_ok($greatest, '>', 0, 'a namespace issues IDs ahead of the clock');
 $session->close;
 $node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'idgen authority' AND datname = 'orphaned'});
 ok(wait_until(sub { $node->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'idgen authority' AND datname = 'orphaned'}) == 0 }, 60),
-	'its authority process ends');
-is($node->psql('postgres', 'DROP DATABASE orphaned'), 0, 'the database is dropped');
+	'the authority process of the database ends');
+is($node->psql('postgres', 'DROP DATABASE orphaned'), 0, 'a database without authority process is dropped');
 create_database($node, 'orphaned', $ahead);
 $session = session('orphaned');
 $result = $session->query(q{SELECT * FROM idgen_next_batch(20, 'n')});
 $ledger->add('orphaned', $result);
-cmp_ok($result->{rows}[0][0] // 0, '>', $greatest, 'one of that name begins after what its cursors issued');
+cmp_ok($result->{rows}[0][0] // 0, '>', $greatest,
+	'a new database of the dropped name begins after what its cursors issued [S3]');
 $session->close;
 
-# --- What could not be written is not taken for written.
+# --- A bound that could not be written is not taken for written.
 
 create_database($node, 'unwritten', q{SELECT idgen_create_namespace('n', horizon => '8 s', grant_interval => '200 ms')});
 $session = session('unwritten');
@@ -49,14 +50,15 @@ my $activate = q{SELECT * FROM idgen_activate('n')};
 sub refused { my $result = $session->query($activate); return ($result->{error}{D} // '') =~ /^could not write file/; }
 chmod 0500, $directory or die $!;
 $session->value(q{SET idgen.wait_timeout = '1s'});
-ok(wait_until(\&refused, 60), 'past what was promised, a grant outside is refused while the file cannot be written');
+ok(wait_until(\&refused, 60), 'an external grant past the bound is refused while the file cannot be written [S3]');
 my $grants = q{SELECT count(*) FROM idgen_grant WHERE namespace = 'n' AND request_id IS NULL AND incarnation IN (SELECT incarnation FROM idgen_incarnation WHERE kind = 'server')};
 my $before = $session->value($grants);
-ok(wait_until(sub { $session->value(q{SELECT idgen_next('n')}); return $session->value($grants) > $before; }, 60), 'the server has grants for itself meanwhile');
-ok(refused(), 'and still none goes outside');
+ok(wait_until(sub { $session->value(q{SELECT idgen_next('n')}); return $session->value($grants) > $before; }, 60),
+	'the server gets grants for itself while the file of bounds cannot be written');
+ok(refused(), 'an external grant is still refused after the server got grants for itself [S3]');
 chmod 0700, $directory or die $!;
 $session->value(q{SET idgen.wait_timeout = '20s'});
-ok(Generator::activate($session, 'n'), 'until it can be written');
+ok(Generator::activate($session, 'n'), 'an external grant is made when the file of bounds can be written again');
 $session->close;
 
 $ledger->is_unique('bounds');

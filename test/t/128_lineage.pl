@@ -1,5 +1,5 @@
-# Which ID space a namespace is: its lineage goes with it through a dump, an adoption and a fence, and stays where IDs
-# were issued. A copied database that goes on by itself becomes one of its own.
+# The lineage of a namespace says which ID space it is. It is kept by a dump, an adoption and a fence, and where IDs
+# were issued. A copied database that goes on by itself gets a lineage of its own.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -25,65 +25,75 @@ sub made
 
 my $source = made('source');
 my ($default, $orders) = map { lineage($source, $_) } ('default', 'orders');
-like($_, qr/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'a namespace has a lineage') foreach ($default, $orders);
-isnt($default, $orders, 'of its own');
+like($_, qr/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, "the lineage $_ of a new namespace is a uuid") foreach ($default, $orders);
+isnt($default, $orders, 'two namespaces have different lineages');
 $source->value("SELECT idgen_next('$_')") foreach ('default', 'orders');
-is(lineage($source, 'orders'), $orders, 'which IDs do not change');
+is(lineage($source, 'orders'), $orders, 'issuing does not change the lineage');
 $source->value(q{SELECT idgen_alter_namespace('orders', grant_interval => '400 ms')});
 $source->value(q{SELECT idgen_fence_namespace('orders')});
-is(lineage($source, 'orders'), $orders, 'nor a policy or a fence');
-is($source->value(q{SELECT lineage FROM idgen_namespace WHERE name = 'orders'}), $orders, 'it stands in the row that is dumped');
-ok(wait_until(sub { $source->sqlstate(q{SELECT idgen_next('orders')}) eq '' }), 'after the fence');
-is(lineage($source, 'orders'), $orders, 'it is the same');
+is(lineage($source, 'orders'), $orders, 'a change of policy and a fence do not change the lineage');
+is($source->value(q{SELECT lineage FROM idgen_namespace WHERE name = 'orders'}), $orders,
+	'the lineage is in the row that is dumped');
+ok(wait_until(sub { $source->sqlstate(q{SELECT idgen_next('orders')}) eq '' }),
+	'the namespace issues after the fence');
+is(lineage($source, 'orders'), $orders, 'the lineage is the same after the fence');
 
 # --- A dump.
 
 my $dump = $node->basedir . '/dump.sql';
-$node->command_ok([ 'pg_dump', '-f', $dump, 'source' ], 'a dump');
+$node->command_ok([ 'pg_dump', '-f', $dump, 'source' ], 'pg_dump dumps a database with lineages');
 $node->safe_psql('postgres', 'CREATE DATABASE restored');
-$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', 'restored', '-f', $dump ], 'restored elsewhere');
+$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', 'restored', '-f', $dump ],
+	'psql restores the dump into another database');
 my $restored = session('restored');
-is(join(' ', map { lineage($restored, $_) } ('default', 'orders')), "$default $orders", 'both are the ones of the dump, the one that every database has as well');
-is($restored->sqlstate(q{SELECT idgen_next('orders')}), 'IG007', 'as copies');
+is(join(' ', map { lineage($restored, $_) } ('default', 'orders')), "$default $orders",
+	'the lineages of a restored database are those of the dump, also of the namespace default');
+is($restored->sqlstate(q{SELECT idgen_next('orders')}), 'IG007',
+	'a restored namespace issues nothing before it is adopted [S9]');
 $restored->value("SELECT idgen_adopt_namespace('$_')") foreach ('default', 'orders');
-ok(wait_until(sub { $restored->sqlstate(q{SELECT idgen_next('orders')}) eq '' }), 'and adopted');
-is(join(' ', map { lineage($restored, $_) } ('default', 'orders')), "$default $orders", 'still the same');
+ok(wait_until(sub { $restored->sqlstate(q{SELECT idgen_next('orders')}) eq '' }),
+	'the restored namespace issues when it was adopted');
+is(join(' ', map { lineage($restored, $_) } ('default', 'orders')), "$default $orders",
+	'an adoption does not change the lineages');
 
-# Where IDs were issued before, they keep their meaning.
+# IDs that a database has issued before a restore keep their meaning.
 my $used = made('used');
 $used->value('SELECT idgen_next()');
 my ($used_default, $unused_orders) = map { lineage($used, $_) } ('default', 'orders');
-isnt($used_default, $default, 'another database has another namespace of that name');
+isnt($used_default, $default, 'namespaces of one name in two databases have different lineages');
 my $data = $node->basedir . '/data.sql';
-$node->command_ok([ 'pg_dump', '--data-only', '-f', $data, 'source' ], 'a dump of the data');
+$node->command_ok([ 'pg_dump', '--data-only', '-f', $data, 'source' ], 'pg_dump dumps the data with lineages');
 my $restores = $node->basedir . '/marks_first.sql';
 my $rows = slurp_file($data);
-# in another order: marks first, as from several jobs
+# The tables are in another order, with the marks first, as from several jobs.
 my @copies = $rows =~ /^(COPY \S*idgen_\w+ .*?^\\\.\n)/msg;
-is(scalar @copies, 3, 'with three tables of idgen');
+is(scalar @copies, 3, 'a dump of the data has three tables of idgen');
 append_to_file($restores, join '', reverse @copies);
-$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', 'used', '-f', $restores ], 'is restored into it');
-is(lineage($used, 'default'), $used_default, 'a namespace that has issued stays what it is');
-is(lineage($used, 'orders'), $orders, 'one that has not is the restored one');
-isnt($unused_orders, $orders, 'which it was not before');
+$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', 'used', '-f', $restores ],
+	'psql restores the data into a database that has issued');
+is(lineage($used, 'default'), $used_default, 'a namespace that has issued keeps its lineage in a restore');
+is(lineage($used, 'orders'), $orders, 'a namespace that has not issued gets the lineage of the restored one');
+isnt($unused_orders, $orders, 'the restored lineage was not that of the namespace before');
 
 # --- A template.
 
 $source->close;
-ok(wait_until(sub { my ($result) = $node->psql('postgres', 'CREATE DATABASE copied TEMPLATE source'); $result == 0 }), 'a database is copied');
+ok(wait_until(sub { my ($result) = $node->psql('postgres', 'CREATE DATABASE copied TEMPLATE source'); $result == 0 }),
+	'a database is copied as a template');
 my $copied = session('copied');
-is($copied->sqlstate('SELECT idgen_next()'), '', 'and goes on at once');
-isnt(lineage($copied, 'default'), $default, 'as an ID space of its own');
-like(lineage($copied, 'default'), qr/^[0-9a-f]{8}-/, 'with a lineage');
+is($copied->sqlstate('SELECT idgen_next()'), '', 'the namespace default of a copied database issues at once');
+isnt(lineage($copied, 'default'), $default, 'a copied database that issues gets a lineage of its own');
+like(lineage($copied, 'default'), qr/^[0-9a-f]{8}-/, 'the new lineage of a copied database is a uuid');
 $source = session('source');
 $source->value('SELECT idgen_next()');
-is(lineage($source, 'default'), $default, 'the original is what it was');
+is(lineage($source, 'default'), $default, 'the original of a copied database keeps its lineage');
 
-# --- A row that names none.
+# --- A row without a lineage.
 
 is($used->sqlstate(q{INSERT INTO idgen_namespace SELECT (jsonb_populate_record(n, '{"name": "none", "lineage": null}')).* FROM idgen_namespace n WHERE name = 'orders'}), '23502',
-	'no namespace is restored without a lineage');
-is($used->sqlstate(q{UPDATE idgen_namespace SET lineage = gen_random_uuid()}), '55000', 'and nobody gives it another');
+	'a restored namespace without a lineage is refused');
+is($used->sqlstate(q{UPDATE idgen_namespace SET lineage = gen_random_uuid()}), '55000',
+	'the lineage of a namespace cannot be updated');
 
 $_->close foreach ($source, $restored, $used, $copied);
 $node->stop;

@@ -1,5 +1,5 @@
-# What a promoted server makes of its timelines: histories that say nothing, parts of the workers, two
-# failovers in a row, servers promoted on their own files, and copies of databases across all of that.
+# How a promoted server reads its timelines: damaged histories, parts of the workers, two failovers in a row, servers
+# promoted on their own files, and copies of databases across all of that.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -15,7 +15,7 @@ use Idgen::Session;
 my $conf = "idgen.max_clock_error = '1s'\nidgen.wait_timeout = '30s'\nwal_keep_size = '256MB'";
 my $ledger = Idgen::Ledger->new;
 
-# A call waits for the end of a fence; how many fences there were says whether there was one.
+# A call waits for the end of a fence. The number of fences tells whether there was one.
 sub issue
 {
 	my ($server, $namespace, $database) = @_;
@@ -33,7 +33,7 @@ sub fences
 
 sub class_of { my ($server, $namespace, $database) = @_; return $server->safe_psql($database // 'postgres', "SELECT split_remainder FROM idgen_authority WHERE namespace = '$namespace'"); }
 
-# Two servers take turns, so that their IDs are of the same time.
+# Two servers take turns, so that their IDs are from the same time.
 sub both_issue
 {
 	my ($one, $other, @namespaces) = @_;
@@ -46,14 +46,14 @@ sub both_issue
 
 sub create { my ($name, $options) = @_; return "SELECT idgen_create_namespace('$name', sequence_bits => 8, horizon => '2 s', $options)"; }
 
-# --- a history that does not lead back to the record
+# --- A history that does not lead back to the record.
 
 my $first = idgen_node('first', streaming => 1, conf => $conf);
 my @doubtful = qw(missing cut rubbish unreadable);
 $first->safe_psql('postgres', join('; ', (map { create($_, "worker_bits => 1, promotion => 'split'") } @doubtful, qw(whole rare)),
 		create('many', "worker_bits => 6, promotion => 'split'")));
 is($first->safe_psql('postgres', "SELECT string_agg(split_parts::text, ' ' ORDER BY name) FROM idgen_namespace WHERE name IN ('default', 'many', 'rare')"),
-	'4 4 2', 'workers are split into four parts, or two where there are fewer than 64');
+	'4 4 2', 'workers are split into four parts, or into two where there are fewer than 64');
 my $second = standby_of($first, 'second');
 my $third = standby_of($first, 'third', backup => 'second', upstream => $second);
 issue($first, $_) foreach @doubtful, qw(whole rare many);
@@ -62,7 +62,8 @@ $second->promote;
 
 my $history = $second->data_dir . '/pg_wal/00000002.history';
 my $text = slurp_file($history);
-ok(wait_until(sub { my $file = $third->data_dir . '/pg_wal/00000002.history'; -e $file && slurp_file($file) eq $text; }), 'a standby receives the history of its parent');
+ok(wait_until(sub { my $file = $third->data_dir . '/pg_wal/00000002.history'; -e $file && slurp_file($file) eq $text; }),
+	'a standby receives the timeline history of its parent');
 my %damage = (
 	missing => sub { rename $history, "$history.away" or die "could not rename: $!"; },
 	cut => sub { damage($history, substr($text, 0, -10)); },
@@ -80,30 +81,34 @@ sub damage
 foreach my $namespace (@doubtful)
 {
 	$damage{$namespace}->();
-	is($second->psql('postgres', create("new $namespace", "worker_bits => 1, promotion => 'split'")), 0, "$namespace history: a namespace is created");
+	is($second->psql('postgres', create("new $namespace", "worker_bits => 1, promotion => 'split'")), 0,
+		"a namespace can be created when the timeline history is: $namespace");
 	issue($second, $namespace);
-	is(fences($second, $namespace), 1, "$namespace history: a fence");
+	is(fences($second, $namespace), 1, "a namespace is fenced when the timeline history is: $namespace [S9]");
 }
 rmdir $history;
 damage($history, $text);
 issue($second, $_) foreach qw(whole many);
-is(fences($second, $_), 0, "a whole history: $_ goes on at once") foreach qw(whole many);
+is(fences($second, $_), 0,
+	"namespace $_ issues without a fence when the timeline history is complete") foreach qw(whole many);
 both_issue($first, $second, @doubtful, 'whole', 'many');
-$ledger->is_unique('both servers issue, whatever the history was');
+$ledger->is_unique('both servers of a failover with damaged histories');
 
-# --- the second failover of a namespace that the server between never used
+# --- The second failover of a namespace that the server between has never used.
 
 $second->wait_for_catchup($third, 'replay', $second->lsn('flush'));
-ok($third->poll_query_until('postgres', "SELECT clock_timestamp() > change + interval '4 s' FROM pg_stat_file('pg_wal/00000002.history')"), 'the history becomes older than a fence');
+ok($third->poll_query_until('postgres', "SELECT clock_timestamp() > change + interval '4 s' FROM pg_stat_file('pg_wal/00000002.history')"),
+	'the timeline history becomes older than a fence');
 $third->promote;
 issue($third, $_) foreach qw(rare many);
-is(fences($third, $_), 0, "the second failover: $_ goes on at once") foreach qw(rare many);
-is(class_of($third, 'rare') . class_of($third, 'many'), '13', 'a timeline has the part of its number');
+is(fences($third, $_), 0, "namespace $_ issues without a fence after the second failover") foreach qw(rare many);
+is(class_of($third, 'rare') . class_of($third, 'many'), '13',
+	'the part of the workers follows from the number of the timeline [S9]');
 $first->stop;
 both_issue($second, $third, 'many');
 $ledger->is_unique('IDs of three servers');
 
-# --- a server that knows nothing of its parent's parent
+# --- A server that knows nothing of the parent of its parent.
 
 {
 	my $backup = $second->backup_dir . '/late';
@@ -114,16 +119,18 @@ $ledger->is_unique('IDs of three servers');
 	$late->append_conf('postgresql.conf', "restore_command = 'false'");
 	$late->set_recovery_mode;
 	$late->start;
-	ok($late->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()'), 'a backup is recovered to the end');
+	ok($late->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()'),
+		'a backup without timeline history is recovered to the end');
 	issue($late, 'whole');
-	isnt(class_of($late, 'whole'), class_of($second, 'whole'), 'it has another part than its living parent');
+	isnt(class_of($late, 'whole'), class_of($second, 'whole'),
+		'a server recovered from a backup has another part than its living parent [S9]');
 	both_issue($late, $second, 'whole');
 	$ledger->is_unique('a recovered backup beside its living original');
 	$late->stop('immediate');
 }
 $_->stop('immediate') foreach $second, $third;
 
-# --- databases made from a template, and never used
+# --- Databases made from a template and never used.
 
 my $node = idgen_node('node', streaming => 1, conf => $conf);
 create_database($node, 'template_fence', create('ids', "worker_bits => 1, promotion => 'fence'"));
@@ -135,14 +142,17 @@ $holder->close;
 $node->safe_psql('postgres', "CREATE DATABASE app_$_ TEMPLATE template_$_") foreach qw(fence refuse);
 $node->safe_psql('postgres', 'CREATE DATABASE app_used TEMPLATE used');
 
-# On the server itself it is an ID space of its own, and begins at once.
+# On the same server, a copied database is an ID space of its own and issues at once.
 my $marks = $node->safe_psql('app_used', "SELECT max(high_water) FROM idgen_worker WHERE namespace = 'ids'");
 my ($least) = issue($node, 'ids', 'app_used');
-is(fences($node, 'ids', 'app_used'), 0, 'a copied database goes on at once');
-is($node->safe_psql('app_used', "SELECT tick >= $marks FROM idgen_decode($least, 'ids')"), 't', 'above all that it holds');
+is(fences($node, 'ids', 'app_used'), 0, 'a database copied from a used template issues without a fence');
+is($node->safe_psql('app_used', "SELECT tick >= $marks FROM idgen_decode($least, 'ids')"), 't',
+	'the first ID of a copied database is above all its marks [S9]');
 my $copier = Idgen::Session->new($node, dbname => 'app_used');
-is(Idgen::Session::state_of(Generator::acquire($copier, $held)), 'IG008', 'and under no incarnation of its original');
-is($copier->sqlstate("SELECT idgen_next('over')"), 'IG009', 'what was retired stays so');
+is(Idgen::Session::state_of(Generator::acquire($copier, $held)), 'IG008',
+	'an incarnation of the original is rejected in a copied database [S9]');
+is($copier->sqlstate("SELECT idgen_next('over')"), 'IG009',
+	'a retired namespace is still retired in a copied database');
 $copier->close;
 
 my $standby = standby_of($node, 'standby');
@@ -150,17 +160,18 @@ $node->stop;
 my $copy = copy_of($node->data_dir, 'copy');
 $copy->start;
 my ($status, $out, $err) = $copy->psql('app_fence', "\\set VERBOSITY verbose\nSELECT idgen_next('ids')");
-like($err, qr/IG007/, 'a copied directory is refused, also where a database was never used');
+like($err, qr/IG007/, 'a copied directory is refused in a database that was never used [S9]');
 $copy->stop('immediate');
 
 $standby->promote;
 issue($standby, 'ids', 'app_fence');
-is(fences($standby, 'ids', 'app_fence'), 1, 'promoted: "fence" is obeyed where a database was never used');
+is(fences($standby, 'ids', 'app_fence'), 1,
+	'a namespace under fence is fenced by a promotion in a database that was never used [S9]');
 ($status, $out, $err) = $standby->psql('app_refuse', "\\set VERBOSITY verbose\nSELECT idgen_next('ids')");
-like($err, qr/IG007/, 'and "refuse" is');
+like($err, qr/IG007/, 'a namespace under refuse is refused after a promotion in a database never used [S9]');
 $standby->stop('immediate');
 
-# --- promoted on its own files
+# --- A server is promoted on its own files.
 
 sub promote_in_place
 {
@@ -185,16 +196,22 @@ SKIP:
 	  if $node->safe_psql('postgres', "SELECT control_birth FROM idgen_authority WHERE namespace = 'fence'") eq '0';
 	promote_in_place($node);
 	$own = Idgen::Session->new($node);
-	is(Idgen::Session::state_of(Generator::acquire($own, $tokens{$_})), '', "promoted on its own files: an incarnation of $_ goes on") foreach qw(fence refuse);
-	is(Idgen::Session::state_of(Generator::acquire($own, $tokens{split})), 'IG008', 'but not of split');
+	is(Idgen::Session::state_of(Generator::acquire($own, $tokens{$_})), '',
+		"an incarnation under $_ goes on when a server is promoted on its own files") 
+	  foreach qw(fence refuse);
+	is(Idgen::Session::state_of(Generator::acquire($own, $tokens{split})), 'IG008',
+		'an incarnation under split is rejected when a server is promoted on its own files [S5]');
 	$own->close;
 	issue($node, $_) foreach qw(fence refuse split);
-	is(fences($node, $_), 0, "$_ goes on at once") foreach qw(fence refuse split);
-	is($node->safe_psql('postgres', "SELECT string_agg(DISTINCT timeline::text, ' ') FROM idgen_authority WHERE namespace IN ('fence', 'refuse', 'split')"), '2', 'the record moves on');
-	is(class_of($node, 'split'), 2, 'under split with the next part');
+	is(fences($node, $_), 0,
+		"a namespace under $_ issues without a fence when a server is promoted on its own files") foreach qw(fence refuse split);
+	is($node->safe_psql('postgres', "SELECT string_agg(DISTINCT timeline::text, ' ') FROM idgen_authority WHERE namespace IN ('fence', 'refuse', 'split')"), '2',
+		'the record has the new timeline when a server was promoted on its own files');
+	is(class_of($node, 'split'), 2,
+		'a namespace under split has the next part when a server was promoted on its own files');
 }
 
-# A database made again under its old number, from a template that was used before the promotion.
+# A database is created again with its old OID, from a template that was used before the promotion.
 SKIP:
 {
 	skip 'no OID can be chosen', 2 if $node->pg_version->major < 15;
@@ -203,42 +220,44 @@ SKIP:
 	$node->safe_psql('postgres', 'DROP DATABASE used');
 	$node->safe_psql('postgres', "CREATE DATABASE used TEMPLATE again OID $oid");
 	issue($node, 'ids', 'used');
-	is(fences($node, 'ids', 'used'), 1, 'a database made again under its old number is fenced');
-	$ledger->is_unique('and repeats nothing');
+	is(fences($node, 'ids', 'used'), 1, 'a database created again with its old OID is fenced [S9]');
+	$ledger->is_unique('a database created again with its old OID');
 }
 
-# --- a range in which a part is empty
+# --- A range of workers in which a part would be empty.
 
 foreach my $range ([ 'idgen_adopt_namespace', "'many', first_worker => 3, last_worker => 5" ], [ 'idgen_create_namespace', "'one', worker_bits => 0, promotion => 'split'" ])
 {
 	$node->psql('postgres', create('many', "worker_bits => 6, promotion => 'split'"));
 	($status, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT $range->[0]($range->[1])");
-	like($err, qr/22023.*HINT/s, "$range->[0]: a range in which a part is empty is refused");
+	like($err, qr/22023.*HINT/s, "$range->[0] refuses a range of workers in which a part is empty");
 }
 $node->stop('immediate');
 
-# --- rewound, and started as it is: the files are its own, the timeline is the next one, and what it granted
-# --- since the two parted is lost
+# --- A server is rewound and started as a primary. The files are its own, the timeline is the next one, and its grants
+# --- since the two servers parted are lost.
 
 {
 	my $old = idgen_node('old', streaming => 1, conf => "$conf\nwal_log_hints = on");
 	$old->safe_psql('postgres', create($_, "worker_bits => 1, promotion => '$_'")) foreach qw(fence refuse);
 	my $new = standby_of($old, 'new');
-	ok(cut_off($new), 'a standby is cut off');
+	ok(cut_off($new), 'a standby is cut off from its primary');
 	issue($old, $_) foreach qw(fence refuse);
 	$old->stop;
 	$new->promote;
 	$new->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'not promoted';
 	$new->safe_psql('postgres', 'CHECKPOINT');
-	$old->command_ok([ 'pg_rewind', '-D', $old->data_dir, '--source-server', $new->connstr('postgres') ], 'the old primary is rewound');
+	$old->command_ok([ 'pg_rewind', '-D', $old->data_dir, '--source-server', $new->connstr('postgres') ],
+		'the old primary is rewound to the new one');
 	$new->stop('immediate');
 	$old->append_conf('postgresql.conf', 'port = ' . $old->port . "\nunix_socket_directories = '" . $old->host . "'");
 	$old->start;
-	like($old->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_lsn())'), qr/^00000002/, 'and continues the timeline of the new one');
+	like($old->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_lsn())'), qr/^00000002/,
+		'the rewound server continues the timeline of the new primary');
 	issue($old, 'fence');
-	is(fences($old, 'fence'), 1, 'rewound and started as it is: fence is fenced');
+	is(fences($old, 'fence'), 1, 'a namespace under fence is fenced on a rewound server started as a primary [S9]');
 	($status, $out, $err) = $old->psql('postgres', "\\set VERBOSITY verbose\nSELECT idgen_next('refuse')");
-	like($err, qr/IG007/, 'rewound and started as it is: refuse is refused');
+	like($err, qr/IG007/, 'a namespace under refuse is refused on a rewound server started as a primary [S9]');
 	$old->stop('immediate');
 }
 done_testing();

@@ -1,6 +1,6 @@
-# A namespace that was promoted, and dropped before it was used, is made anew after all that its
-# original may have granted unknown to the standby. A copy of a database under a name that was dropped
-# begins after what was issued there.
+# A namespace is dropped after a promotion, before it was used, and created again. It begins after all that the old
+# primary may have granted unknown to the standby. A copy of a database under the name of a dropped one begins after
+# what was issued there.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -34,26 +34,30 @@ $session->value('DROP EXTENSION idgen');
 $session->value('CREATE EXTENSION idgen');
 $session->value($create);
 my $result = $session->query(q{SELECT idgen_next('n')});
-is(Idgen::Session::state_of($result), '', 'the namespace made anew issues in the end');
+is(Idgen::Session::state_of($result), '', 'the namespace created again issues in the end');
 $ledger->add('n', $result);
-cmp_ok($session->value("SELECT (idgen_decode($result->{rows}[0][0], 'n')).tick"), '>=', $held->{end_ms_exclusive}, 'after what was granted unknown to the standby');
+cmp_ok($session->value("SELECT (idgen_decode($result->{rows}[0][0], 'n')).tick"), '>=', $held->{end_ms_exclusive},
+	'the namespace created again begins after a grant unknown to the standby [S9]');
 
-# A database is dropped; a copy of its template takes its name.
+# A database is dropped, and a copy of its template takes its name.
 my $database = q{SELECT idgen_create_namespace('copied', worker_bits => 1, horizon => '20 s', grant_interval => '20 s', promotion => 'fence')};
 create_database($standby, 'template', $database);
 $standby->safe_psql('template', q{SELECT idgen_next('copied')});
-ok(wait_until(sub { $standby->psql('postgres', 'CREATE DATABASE taken TEMPLATE template') == 0 }, 60), 'a database is copied');
+ok(wait_until(sub { $standby->psql('postgres', 'CREATE DATABASE taken TEMPLATE template') == 0 }, 60),
+	'a database is copied from a template');
 my $taken = Idgen::Session->new($standby, dbname => 'taken');
 $held = Generator::activate($taken, 'copied');
 $ledger->add('copied', Generator::ids_of($held, 1, 12));
 $taken->close;
-ok(wait_until(sub { $standby->psql('postgres', 'DROP DATABASE taken') == 0 }, 60), 'and dropped');
-ok(wait_until(sub { $standby->psql('postgres', 'CREATE DATABASE taken TEMPLATE template') == 0 }, 60), 'and copied again');
+ok(wait_until(sub { $standby->psql('postgres', 'DROP DATABASE taken') == 0 }, 60), 'the copied database is dropped');
+ok(wait_until(sub { $standby->psql('postgres', 'CREATE DATABASE taken TEMPLATE template') == 0 }, 60),
+	'the template is copied again under the same name');
 $taken = Idgen::Session->new($standby, dbname => 'taken');
 $result = $taken->query(q{SELECT idgen_next('copied')});
-is(Idgen::Session::state_of($result), '', 'the copy issues in the end');
+is(Idgen::Session::state_of($result), '', 'the second copy issues in the end');
 $ledger->add('copied', $result);
-cmp_ok($taken->value("SELECT (idgen_decode($result->{rows}[0][0], 'copied')).tick"), '>=', $held->{end_ms_exclusive}, 'after what was granted under its name');
+cmp_ok($taken->value("SELECT (idgen_decode($result->{rows}[0][0], 'copied')).tick"), '>=', $held->{end_ms_exclusive},
+	'the second copy begins after a grant under its name in the first one [S3]');
 $taken->close;
 $session->close;
 $ledger->is_unique('namespaces made anew');

@@ -1,5 +1,5 @@
-# The names of the SQLSTATEs are the same in the source, in the manual and in the comment of idgen_next,
-# where a client can read them.
+# The names of the SQLSTATEs are the same in the source, in the manual, and in the comment of idgen_next, where a client
+# can read them.
 use strict;
 use warnings;
 use PostgreSQL::Test::Utils;
@@ -13,8 +13,8 @@ my ($comment) = text_of('sql/idgen--1.0.sql') =~ /COMMENT ON FUNCTION \@extschem
 my %comment = reverse $comment =~ /(IG\d+) (\w+)/g;
 $_ = uc foreach values %source;
 
-is(scalar keys %source, 9, 'nine SQLSTATEs are known');
-is_deeply(\%manual, \%source, 'the manual has their names');
-is_deeply(\%comment, \%source, 'and so has the comment of idgen_next');
+is(scalar keys %source, 9, 'the source defines nine SQLSTATEs');
+is_deeply(\%manual, \%source, 'the manual has the names of all SQLSTATEs');
+is_deeply(\%comment, \%source, 'the comment of idgen_next has the names of all SQLSTATEs');
 
 done_testing();
