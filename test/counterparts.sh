@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows that the tests can fail: takes each rule of test/break.sh out of a build and runs the test
+# Shows that the tests can fail: takes each rule of test/counterparts out of a build and runs the test
 # that is named for it there, which has to fail, and in the check that is about the rule.
 #
 #   test/counterparts.sh DIRECTORY
@@ -60,7 +60,7 @@ run_test()
 	local stage=$1 test=$2 check=$3 tree=$4 own=$5 status=0
 	IDGEN_TREE=$tree IDGEN_SCRATCH=$own IDGEN_PART=$(part_of "$test") IDGEN_EXPECTED=$check \
 		QUICK=1 TESTS=${test%:*} timeout -k 15 "$seconds_max" test/run.sh "$stage" >"$own/out" 2>&1 || status=$?
-	# The failed checks, as test/prove.pl shows them.
+	# The failed checks, as prove shows them.
 	if grep '^not ok' "$own/out" | grep -qE -- "$check"; then
 		echo caught
 	elif grep -q '^not ok' "$own/out"; then

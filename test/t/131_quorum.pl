@@ -353,7 +353,7 @@ $anew->value('CREATE EXTENSION idgen');
 $anew->value(q{SELECT idgen_create_namespace('payments', durability => 'quorum', promotion => 'trust')});
 signal_receivers('STOP');
 $anew->send('DROP EXTENSION idgen');
-ok($node->poll_query_until('postgres', "SELECT coalesce(wait_event = 'SyncRep', false) FROM pg_stat_activity WHERE pid = " . $anew->pid),
+ok(wait_until(sub { $session->value("SELECT coalesce(wait_event = 'SyncRep', false) FROM pg_stat_activity WHERE pid = " . $anew->pid) eq 't' }, 10),
 	'DROP EXTENSION waits for a standby, whatever synchronous_commit says [S4]');
 my $beside = Idgen::Session->new($node, dbname => 'anew');
 is($beside->value(q{SELECT count(*) FROM pg_extension WHERE extname = 'idgen'}), 1,
