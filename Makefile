@@ -110,8 +110,11 @@ help:
 # A commit has seeds of its own, so that more are seen than one run has time for.
 export IDGEN_COMMIT ?= $(shell git rev-parse --short=7 HEAD 2>/dev/null)
 
-unit setup sim regress isolation pgtap tap counterparts bench:
+unit setup sim regress isolation pgtap tap bench:
 	@$(in_sandbox) test/run.sh $@
+
+counterparts:
+	@test/setup.sh counterparts && exec test/sandbox.sh test/run.sh counterparts
 
 # Each of these needs what no other stage does.
 instructions:
