@@ -64,9 +64,9 @@
 
 #include "clock.h"
 #include "shmem/ended.h"
-#include "catalog/identity.h"
 #include "settings.h"
 #include "shmem/counters.h"
+#include "uuid.h"
 
 /*
  * How long to try for a slot's lock.  It is held for well under a microsecond,
