@@ -304,8 +304,8 @@ if rule generation-under-lock 104_bounds 'another worker'; then
 fi
 # With a pause, so that the place is another's by then.
 if rule generation-at-publication pauses:reuse 'all inside grants'; then
-	take src/shmem/pool.c 'if (pg_atomic_read_u64(&slot->generation) == generation)' 'if (true)'
-	take src/shmem/pool.c 'bool		installed = false;
+	take src/shmem/slot.c 'if (pg_atomic_read_u64(&slot->generation) == generation)' 'if (true)'
+	take src/shmem/slot.c 'bool		installed = false;
 
 ' 'bool		installed = false;
 
@@ -313,9 +313,13 @@ if rule generation-at-publication pauses:reuse 'all inside grants'; then
 '
 fi
 if rule born-empty pauses:reuse 'all inside grants'; then
-	take src/shmem/pool.c 'idgen_cursor_init(&slot->cursor, idgen_shared->infos[slot_index].worker);' ''
+	take src/shmem/slot.c 'idgen_cursor_init(&slot->cursor, idgen_shared->slots->infos[index].worker);' ''
 fi
 if rule kill-without-directory 019_killed:directory 'has ended with an error'; then
+	take src/shmem/pool.c '#include "shmem/eviction.h"
+' '#include "shmem/eviction.h"
+#include "shmem/lock.h"
+'
 	take src/shmem/pool.c '	kill_all_within(&target, patience);' '	if (!idgen_lock_within(&idgen_shared->directory_lock, LW_EXCLUSIVE, INT64_C(1000000)))
 		return;
 	kill_all_within(&target, patience);
@@ -325,7 +329,7 @@ if rule kill-waits-once 026_hostile 'a commit that kills many cursors'; then
 	take src/shmem/ended.c '		*patience_us = 0;' ''
 fi
 if rule kill-stopped-holder 019_killed:cursor 'begins after all that was granted'; then
-	take src/shmem/pool.c 'last_tick = (int64) pg_atomic_read_u64(&slot->granted_end) - 1' 'last_tick = slot->cursor.last_tick'
+	take src/shmem/slot.c 'last_tick = (int64) pg_atomic_read_u64(&slot->granted_end) - 1' 'last_tick = slot->cursor.last_tick'
 fi
 if rule strangers-ended restarts 'only the incarnation of this life'; then
 	take src/authority/round.c 'if (!strangers_ended)' 'if (false)'
@@ -358,7 +362,7 @@ if rule how-long restarts 'told for how long'; then
 	take src/error.c 'if (error->until_ms != 0 && left_ms > 0)' 'if (false)'
 fi
 if rule told-without-waiting 023_no_wait 'an unadopted copy'; then
-	take src/session/generator.c 'else if (idgen_stats_standing(call->ns->stats, &standing))' 'else if (false)'
+	take src/session/generator.c 'else if (idgen_counters_standing(call->ns->stats, &standing))' 'else if (false)'
 fi
 if rule batch-checked-first 023_no_wait 'uses nothing up'; then
 	take src/session/generator.c '	check_batch(&call, count);
@@ -411,14 +415,14 @@ if rule marks-freed 121_retention 'under one uuid at most'; then
 	take src/authority/retention.c 'idgen_marks_free_gone(is_gone);' ''
 fi
 if rule cursor-idle-longest 021_shares:cursors 'gets the one that has been idle longest'; then
-	take src/shmem/pool.c 'if (chosen == NULL || now_ms - chosen->used_ms >= IDLE_MS)' 'return NULL;
+	take src/shmem/eviction.c 'if (chosen == NULL || now_ms - chosen->used_ms >= IDLE_MS)' 'return NULL;
 	if (chosen == NULL)'
 fi
 if rule cursor-shares 021_shares:cursors 'gets its share all the same'; then
-	take src/shmem/pool.c '	chosen = longest_idle_of_most(holdings, count, owner->database, false);' '	chosen = NULL;'
+	take src/shmem/eviction.c '	chosen = longest_idle_of_most(holdings, count, owner->database, false);' '	chosen = NULL;'
 fi
 if rule cursor-shares-of-owners 021_shares:cursors 'that of another role gets one'; then
-	take src/shmem/pool.c 'return longest_idle_of_most(&holdings[begin], mine, owner->owner, true);' 'return mine < 0 ? holdings : NULL;'
+	take src/shmem/eviction.c 'return longest_idle_of_most(&holdings[begin], mine, owner->owner, true);' 'return mine < 0 ? holdings : NULL;'
 fi
 if rule taken-incarnations-ended 021_shares:cursors 'of those that were taken are ended'; then
 	take src/authority/process.c '			activities[i].generation = 0;
@@ -435,33 +439,33 @@ if rule strangers-not-errors 105_privileges 'but not among the errors'; then
 		error->kind == IDGEN_ERROR_NOT_OWNER' 'false'
 fi
 if rule names-as-text 020_readers 'names of another encoding'; then
-	take src/shmem/counters.c 'pg_verify_mbstr(GetDatabaseEncoding(), name, (int) strlen(name), true)' 'true'
+	take src/sql/stats.c 'pg_verify_mbstr(GetDatabaseEncoding(), name, (int) strlen(name), true)' 'true'
 fi
 if rule crowd-told 020_readers 'a crowd is called a crowd'; then
-	take src/shmem/shmem.c 'now_us - moved_at_us < within_us / 2' 'false'
+	take src/shmem/lock.c 'now_us - moved_at_us < within_us / 2' 'false'
 fi
 if rule cursor-crowd-told 020_readers 'a crowd in it is called a crowd'; then
 	take src/session/generator.c 'call->met_lock && issued_by_all(call->ns) != call->issued_then' 'false'
 fi
 if rule lock-wait-shown 020_readers 'shows a wait event'; then
-	take src/shmem/shmem.c '	pgstat_report_wait_start(lock_wait_event);' ''
+	take src/shmem/lock.c '	pgstat_report_wait_start(lock_wait_event);' ''
 fi
 if rule counting-not-waited-for 020_readers 'not counted so far issues'; then
-	take src/shmem/counters.c 'if (idgen_lock_within(&idgen_shared->stats_lock, LW_EXCLUSIVE, GIVE_WITHIN_US))' \
-		'if (!idgen_lock_within(&idgen_shared->stats_lock, LW_EXCLUSIVE, INT64_C(1000000)))
+	take src/shmem/counters.c 'if (idgen_lock_within(&table()->lock, LW_EXCLUSIVE, GIVE_WITHIN_US))' \
+		'if (!idgen_lock_within(&table()->lock, LW_EXCLUSIVE, INT64_C(1000000)))
 		elog(ERROR, "stopped");
 	else'
 fi
 # As long as it took to compare the names of a thousand namespaces with each other.
 if rule readers-without-lock 020_readers 'served beside thirty readers|read all the time'; then
-	take src/shmem/counters.c '	issued = issued_by_living();
-	for (int i = 0; i < idgen_shared->stats_count; i++)
+	take src/sql/stats.c '	issued = idgen_pool_issued();
+	for (int i = 0; i < idgen_counters_count(); i++)
 	{
 		Datum' '	idgen_lock_directory();
 	pg_usleep(30000);
 	idgen_unlock_directory();
-	issued = issued_by_living();
-	for (int i = 0; i < idgen_shared->stats_count; i++)
+	issued = idgen_pool_issued();
+	for (int i = 0; i < idgen_counters_count(); i++)
 	{
 		Datum'
 fi
@@ -725,11 +729,11 @@ if rule clock-remembered 125_clock_verdicts 'while the server was down: refused'
 ' ''
 fi
 if rule clock-file-intact 125_clock_verdicts 'damaged.: what the clock shows is no step'; then
-	take src/shmem/clock_judge.c '		saved.crc != checksum(&saved))' '		false)'
+	take src/shmem/clock_file.c '		saved.crc != clock_file_checksum(&saved))' '		false)'
 fi
 if rule clock-of-this-boot 125_clock_verdicts 'another boot.: what the clock shows is no step'; then
-	take src/shmem/clock_judge.c 'memcmp(&saved, &here, offsetof(ClockFile, record)) != 0 ||' ''
-	take src/shmem/clock_judge.c '		saved.crc != checksum(&saved))' '		false)'
+	take src/shmem/clock_file.c 'memcmp(&saved, &here, offsetof(ClockFile, record)) != 0 ||' ''
+	take src/shmem/clock_file.c '		saved.crc != clock_file_checksum(&saved))' '		false)'
 fi
 if rule clock-synchronised 125_clock_verdicts 'while the kernel does not say'; then
 	take src/shmem/clock_judge.c 'policy.synchronised = kernel.known && kernel.synchronised;' 'policy.synchronised = true;'

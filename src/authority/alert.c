@@ -58,7 +58,7 @@ may_log(void)
  * not logged has not begun yet.
  */
 static bool
-begins(IdgenStats *stats, IdgenAlert alert, bool holds)
+begins(IdgenCounters *stats, IdgenAlert alert, bool holds)
 {
 	bool		begun = holds && !stats->alerted[alert] && may_log();
 
@@ -67,7 +67,7 @@ begins(IdgenStats *stats, IdgenAlert alert, bool holds)
 }
 
 static void
-check_lifetime(const IdgenNamespace *ns, int64 now, IdgenStats *stats)
+check_lifetime(const IdgenNamespace *ns, int64 now, IdgenCounters *stats)
 {
 	const IdgenLayout *layout = &ns->row.layout;
 	int64		left = idgen_layout_tick_count(layout) - now;
@@ -84,7 +84,7 @@ check_lifetime(const IdgenNamespace *ns, int64 now, IdgenStats *stats)
 
 static void
 check_workers(const IdgenNamespace *ns, const IdgenMarks *marks, int64 now,
-			  const IdgenWorkerRange *range, IdgenStats *stats)
+			  const IdgenWorkerRange *range, IdgenCounters *stats)
 {
 	int64		workers = idgen_worker_range_size(range);
 	int64		reserved = 0;
@@ -112,7 +112,7 @@ compare_roles(const void *a, const void *b)
 /* A role has its share of the workers, if that has not been said before. */
 static void
 say_share(const IdgenNamespace *ns, const char *role, int64 role_max, uint64 bit,
-		  IdgenStats *stats)
+		  IdgenCounters *stats)
 {
 	if ((stats->shares_alerted & bit) == 0)
 		ereport(LOG,
@@ -128,7 +128,7 @@ say_share(const IdgenNamespace *ns, const char *role, int64 role_max, uint64 bit
  */
 static void
 check_shares(const IdgenNamespace *ns, const IdgenMarks *marks, int64 now,
-			 const IdgenWorkerRange *range, IdgenStats *stats)
+			 const IdgenWorkerRange *range, IdgenCounters *stats)
 {
 	int64		workers = idgen_worker_range_size(range);
 	int64		role_max = idgen_external_role_max(idgen_external_workers_max(workers,
@@ -161,7 +161,7 @@ check_shares(const IdgenNamespace *ns, const IdgenMarks *marks, int64 now,
 }
 
 static void
-check_fsync(const IdgenNamespace *ns, IdgenStats *stats)
+check_fsync(const IdgenNamespace *ns, IdgenCounters *stats)
 {
 	if (begins(stats, IDGEN_ALERT_FSYNC, !enableFsync))
 		ereport(LOG,
@@ -181,7 +181,7 @@ idgen_alert_pause(int64 late_us)
 	static int64 said_at_us = 0;	/* monotonic */
 	int64		now_us = idgen_clock_monotonic_us();
 
-	if (!idgen_stats_note_authority_pause(late_us) ||
+	if (!idgen_counters_note_authority_pause(late_us) ||
 		(said_at_us != 0 && now_us - said_at_us < PAUSES_APART_US))
 		return;
 	said_at_us = now_us;
@@ -198,7 +198,7 @@ idgen_alert_pause(int64 late_us)
  */
 void
 idgen_alert_check(const IdgenNamespace *ns, const IdgenMarks *marks, int64 now,
-				  const IdgenWorkerRange *range, IdgenStats *stats)
+				  const IdgenWorkerRange *range, IdgenCounters *stats)
 {
 	if (stats == NULL)
 		return;

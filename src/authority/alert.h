@@ -9,11 +9,11 @@
 
 #include "catalog/marks.h"
 #include "catalog/namespace_cache.h"
-#include "shmem/shmem.h"
+#include "shmem/counters.h"
 
 extern void idgen_alert_check(const IdgenNamespace *ns, const IdgenMarks *marks,
 							  int64 now, const IdgenWorkerRange *range,
-							  IdgenStats *stats);
+							  IdgenCounters *stats);
 extern void idgen_alert_pause(int64 late_us);
 
 #endif							/* IDGEN_ALERT_H */

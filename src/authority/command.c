@@ -305,7 +305,7 @@ tell_floor(const IdgenNamespace *ns, int64 floor)
 
 	idgen_error_set(&error, IDGEN_ERROR_NOT_YET, NULL, NULL);
 	(void) idgen_layout_unix_ms(&ns->row.layout, floor, &error.until_ms);
-	idgen_stats_set_standing(idgen_stats_get(MyDatabaseId, ns->name), &error);
+	idgen_counters_set_standing(idgen_counters_get(MyDatabaseId, ns->name), &error);
 }
 
 /*

@@ -76,7 +76,7 @@ publish_grant(const pg_uuid_t *uuid, const IdgenLayout *layout,
 	if (grant->first)
 		idgen_pool_activate(grant->slot, grant->generation, &grant->timing.grant);
 	else
-		(void) idgen_pool_publish(grant->slot, grant->generation,
+		(void) idgen_slot_publish(grant->slot, grant->generation,
 								  &grant->timing.grant, grant->timing.decided_at);
 }
 
@@ -103,7 +103,7 @@ show_count(const char *name)
 	foreach(cell, held)
 		if (strcmp(((IdgenHeld *) lfirst(cell))->namespace_name, name) == 0)
 			count++;
-	idgen_stats_set_unconfirmed(idgen_stats_get(MyDatabaseId, name), count);
+	idgen_counters_set_unconfirmed(idgen_counters_get(MyDatabaseId, name), count);
 }
 
 static IdgenHeld *
@@ -192,7 +192,7 @@ is_over(const IdgenHeld *entry)
 
 	if (entry->is_answer)
 		return entry->taken.mail.expires_at_us < idgen_clock_monotonic_us();
-	if (!idgen_pool_awaits(entry->grant.slot, entry->grant.generation))
+	if (!idgen_slot_awaits(entry->grant.slot, entry->grant.generation))
 		return true;
 	return idgen_layout_unix_ms(&entry->layout, entry->grant.timing.grant.end, &end_ms) &&
 		end_ms <= idgen_clock_wall_ms();
@@ -204,7 +204,7 @@ let_go(const IdgenHeld *entry)
 	if (!entry->is_answer)
 		note_length(&entry->namespace_uuid, &entry->layout, &entry->grant);
 	if (!entry->is_answer && entry->grant.first)
-		idgen_pool_unreserve(entry->grant.slot, entry->grant.generation);
+		idgen_slot_unreserve(entry->grant.slot, entry->grant.generation);
 }
 
 /* Show all counts anew. */
@@ -213,7 +213,7 @@ mend_counts(void)
 {
 	ListCell   *cell;
 
-	idgen_stats_begin_authority();
+	idgen_counters_begin_authority();
 	foreach(cell, held)
 		show_count(((IdgenHeld *) lfirst(cell))->namespace_name);
 	counts_wrong = false;

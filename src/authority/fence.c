@@ -111,7 +111,7 @@ idgen_fence_raise(const IdgenNamespace *ns, int64 above)
 	raise_floor(ns, &facts);
 	idgen_grant_rows_end_all(ns->name);
 	idgen_namespace_rows_reset_sums(ns->name);
-	idgen_stats_add(idgen_stats_get(MyDatabaseId, ns->name),
+	idgen_counters_add(idgen_counters_get(MyDatabaseId, ns->name),
 					IDGEN_COUNTER_FENCES, 1);
 }
 
@@ -131,7 +131,7 @@ idgen_fence_take_over(const IdgenNamespace *ns)
 	row.identity = here;
 	idgen_namespace_rows_write_identity(ns->name, &row);
 	idgen_namespace_rows_reset_sums(ns->name);
-	idgen_stats_set_copied(idgen_stats_get(MyDatabaseId, ns->name), false);
+	idgen_counters_set_copied(idgen_counters_get(MyDatabaseId, ns->name), false);
 }
 
 /* Fence a namespace, and take it over. */

@@ -108,11 +108,11 @@ static int64 last_use_us;		/* of any namespace of this database */
 static void
 note_gone(const IdgenRound *round)
 {
-	uint64	   *generations = palloc0(idgen_shared->slot_count * sizeof(uint64));
+	uint64	   *generations = palloc0(idgen_slot_count() * sizeof(uint64));
 
 	for (int i = 0; i < round->survey_count; i++)
 		generations[round->surveys[i].slot] = round->surveys[i].generation;
-	for (int i = 0; i < idgen_shared->slot_count; i++)
+	for (int i = 0; i < idgen_slot_count(); i++)
 		if (activities[i].generation != 0 && activities[i].generation != generations[i])
 		{
 			activities[i].generation = 0;
@@ -472,13 +472,13 @@ turn(void)
 
 	idgen_confirm_step();
 	memset(&round, 0, sizeof(round));
-	round.requests = palloc(idgen_shared->request_count * sizeof(IdgenMailTaken));
+	round.requests = palloc(idgen_queue_count() * sizeof(IdgenMailTaken));
 	round.request_count = idgen_queue_take(round.requests,
-											 idgen_shared->request_count, last_use_us);
+											 idgen_queue_count(), last_use_us);
 	leave_out_held(&round);
-	round.surveys = palloc(idgen_shared->slot_count * sizeof(IdgenCursorSurvey));
+	round.surveys = palloc(idgen_slot_count() * sizeof(IdgenCursorSurvey));
 	round.survey_count = idgen_pool_survey(MyDatabaseId, round.surveys,
-										   idgen_shared->slot_count);
+										   idgen_slot_count());
 	note_gone(&round);
 	note_activity(&round);
 	end_unused_cursors(&round);
@@ -489,7 +489,7 @@ turn(void)
 	{
 		idgen_round_serve(&round, answer);
 		round.survey_count = idgen_pool_survey(MyDatabaseId, round.surveys,
-											   idgen_shared->slot_count);
+											   idgen_slot_count());
 		note_gone(&round);
 		note_due(&round);
 
@@ -636,13 +636,13 @@ idgen_authority_main(Datum main_arg)
 
 	/* a predecessor may have died between reserving and activating */
 	idgen_pool_release_reserved(MyDatabaseId, 0);
-	idgen_stats_begin_authority();
+	idgen_counters_begin_authority();
 
 	activities = MemoryContextAllocZero(TopMemoryContext,
-										idgen_shared->slot_count *
+										idgen_slot_count() *
 										sizeof(IdgenActivity));
 	pauses = MemoryContextAllocZero(TopMemoryContext,
-									idgen_shared->request_count *
+									idgen_queue_count() *
 									sizeof(IdgenPause));
 	last_use_us = idgen_clock_monotonic_us();
 	wait_event = idgen_wait_event("IdgenAuthorityMain");

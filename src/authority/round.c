@@ -179,11 +179,11 @@ set_until(IdgenError *error, IdgenErrorKind kind,
 }
 
 /* The statistics of a job's namespace. */
-static IdgenStats *
+static IdgenCounters *
 job_stats(IdgenJob *job)
 {
 	if (job->stats == NULL)
-		job->stats = idgen_stats_get(MyDatabaseId, job->name);
+		job->stats = idgen_counters_get(MyDatabaseId, job->name);
 	return job->stats;
 }
 
@@ -364,14 +364,14 @@ open_namespace(const IdgenRound *round, IdgenJob *job)
 		{
 			case IDGEN_OWNERSHIP_OURS:
 				job->marks->verified = true;
-				idgen_stats_set_copied(job_stats(job), false);
+				idgen_counters_set_copied(job_stats(job), false);
 				break;
 			case IDGEN_OWNERSHIP_CHANGED:
 				/* whoever asked finds the new uuid */
 				job->changed = true;
 				return false;
 			case IDGEN_OWNERSHIP_REFUSED:
-				idgen_stats_set_copied(job_stats(job), true);
+				idgen_counters_set_copied(job_stats(job), true);
 				fail(job, error.kind, error.detail, error.hint, false);
 				return false;
 		}
@@ -656,7 +656,7 @@ static void
 describe_cursor(IdgenJob *job, int32 worker, IdgenSlotInfo *owner)
 {
 	const IdgenLayout *layout = &job->ns->row.layout;
-	IdgenStats *stats = job_stats(job);
+	IdgenCounters *stats = job_stats(job);
 
 	memset(owner, 0, sizeof(*owner));
 	owner->database = MyDatabaseId;
@@ -666,7 +666,7 @@ describe_cursor(IdgenJob *job, int32 worker, IdgenSlotInfo *owner)
 	owner->incarnation = idgen_identity_make_number();
 	owner->epoch_ms = layout->epoch_ms;
 	owner->tick_ms = layout->tick_ms;
-	owner->stats = stats == NULL ? -1 : (int) (stats - idgen_shared->stats);
+	owner->account = idgen_counters_account(stats);
 	owner->owner = get_role_oid(job->ns->row.owner, true);
 	owner->since_ms = idgen_clock_wall_ms();
 }
@@ -786,7 +786,7 @@ decide_cursors(IdgenRound *round, IdgenJob *job)
 static void
 reject(IdgenJob *job, IdgenAnswer *answer, const char *detail, const char *hint)
 {
-	idgen_stats_add(job_stats(job), IDGEN_COUNTER_REJECTIONS, 1);
+	idgen_counters_add(job_stats(job), IDGEN_COUNTER_REJECTIONS, 1);
 	idgen_error_set(&answer->error, IDGEN_ERROR_REJECTED, detail, hint);
 }
 
@@ -1056,7 +1056,7 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, int request)
 		case IDGEN_CHAIN_FORKED:
 			idgen_grant_rows_end_incarnation(mail->incarnation);
 			idgen_marks_note_ended(job->marks, mail->incarnation);
-			idgen_stats_add(job_stats(job), IDGEN_COUNTER_FORKS, 1);
+			idgen_counters_add(job_stats(job), IDGEN_COUNTER_FORKS, 1);
 			reject(job, answer, "The request does not follow its last grant: two processes use the same incarnation. It has been ended.",
 				   "Each process activates an incarnation of its own with idgen_activate().");
 			break;
@@ -1162,7 +1162,7 @@ lock_rows(IdgenRound *round)
 		fail(job, IDGEN_ERROR_UNAVAILABLE,
 			 "Another session has locked its high-water marks.", LOCKED_HINT, true);
 		if (item->slot >= 0 && item->row.fresh)
-			idgen_pool_unreserve(item->slot, item->generation);
+			idgen_slot_unreserve(item->slot, item->generation);
 	}
 	round->item_count = kept;
 }
@@ -1229,11 +1229,11 @@ idgen_round_abort(MemoryContext context, char *message)
 static void
 count_grant(IdgenJob *job, int64 latency_us)
 {
-	IdgenStats *stats = job_stats(job);
+	IdgenCounters *stats = job_stats(job);
 
-	idgen_stats_add(stats, IDGEN_COUNTER_GRANTS, 1);
-	idgen_stats_add(stats, IDGEN_COUNTER_GRANT_LATENCY_US, (uint64) latency_us);
-	idgen_stats_max(stats, IDGEN_COUNTER_GRANT_LATENCY_MAX_US, (uint64) latency_us);
+	idgen_counters_add(stats, IDGEN_COUNTER_GRANTS, 1);
+	idgen_counters_add(stats, IDGEN_COUNTER_GRANT_LATENCY_US, (uint64) latency_us);
+	idgen_counters_max(stats, IDGEN_COUNTER_GRANT_LATENCY_MAX_US, (uint64) latency_us);
 }
 
 /*
@@ -1244,20 +1244,20 @@ count_grant(IdgenJob *job, int64 latency_us)
 static void
 count_ahead(IdgenJob *job, const IdgenItem *item)
 {
-	IdgenStats *stats = job_stats(job);
+	IdgenCounters *stats = job_stats(job);
 	int64		start = item->row.grant.start;
 	uint64		wait_us;
 
 	if (start <= job->now)
 		return;
-	idgen_stats_add(stats, IDGEN_COUNTER_GRANTS_AHEAD, 1);
+	idgen_counters_add(stats, IDGEN_COUNTER_GRANTS_AHEAD, 1);
 	if (start <= item->issues_until)
 		return;
 	wait_us = (uint64) (start - item->issues_until) *
 		(uint64) job->ns->row.layout.tick_ms * 1000;
-	idgen_stats_add(stats, IDGEN_COUNTER_HOLDER_WAITS, 1);
-	idgen_stats_add(stats, IDGEN_COUNTER_HOLDER_WAIT_US, wait_us);
-	idgen_stats_max(stats, IDGEN_COUNTER_HOLDER_WAIT_MAX_US, wait_us);
+	idgen_counters_add(stats, IDGEN_COUNTER_HOLDER_WAITS, 1);
+	idgen_counters_add(stats, IDGEN_COUNTER_HOLDER_WAIT_US, wait_us);
+	idgen_counters_max(stats, IDGEN_COUNTER_HOLDER_WAIT_MAX_US, wait_us);
 }
 
 /*
@@ -1539,6 +1539,6 @@ idgen_round_serve(IdgenRound *round, void (*answer) (IdgenRound *round, IdgenJob
 	idgen_policy_let_go();
 	for (int i = 0; i < round->job_count; i++)
 		if (!round->jobs[i].changed)
-			idgen_stats_set_standing(job_stats(&round->jobs[i]),
+			idgen_counters_set_standing(job_stats(&round->jobs[i]),
 									 &round->jobs[i].error);
 }

@@ -14,6 +14,7 @@
 #include "catalog/namespace_cache.h"
 #include "shmem/pool.h"
 #include "shmem/clock_judge.h"
+#include "shmem/counters.h"
 
 /* What a round does for one namespace. */
 typedef struct IdgenJob
@@ -26,7 +27,7 @@ typedef struct IdgenJob
 	IdgenNamespace *ns;			/* while it is open and nothing failed as a
 								 * whole; else NULL */
 	IdgenMarks *marks;
-	IdgenStats *stats;			/* NULL until something is counted */
+	IdgenCounters *stats;			/* NULL until something is counted */
 	int64		now;			/* the clock, in ticks */
 	int64		not_before;		/* the first tick of a fresh incarnation: now, or
 								 * later if the clock was set back */

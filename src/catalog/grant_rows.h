@@ -12,7 +12,7 @@
 
 #include "core/grant.h"
 #include "catalog/marks.h"
-#include "shmem/shmem.h"
+#include "shmem/request_queue.h"
 
 /* Who holds an external incarnation. */
 typedef struct IdgenHolder

@@ -236,7 +236,7 @@ kill_pending(void)
 	IdgenPatience patience;
 	ListCell   *cell;
 
-	idgen_pool_be_patient(&patience);
+	idgen_patience_begin(&patience);
 	foreach(cell, pending)
 	{
 		IdgenPending *entry = lfirst(cell);
@@ -247,7 +247,7 @@ kill_pending(void)
 		idgen_ended_committed(entry->database,
 							  entry->cause == IDGEN_CAUSE_DATABASE_DROPPED,
 							  entry->tables.marks, entry->tables.mark_count);
-		idgen_stats_forget(entry->database);
+		idgen_counters_forget(entry->database);
 	}
 }
 

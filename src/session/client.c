@@ -113,7 +113,7 @@ finish_request(IdgenMail *mail, IdgenAnswer *answer)
 						  "The authority process and this transaction do not see the same namespace.",
 						  "Commit first, if marks were restored in this transaction, and retry.");
 	if (mail->namespace_name[0] != '\0')
-		idgen_stats_note_error(idgen_stats_get(MyDatabaseId, mail->namespace_name),
+		idgen_counters_note_error(idgen_counters_get(MyDatabaseId, mail->namespace_name),
 							   &answer->error);
 	idgen_error_report(&answer->error, mail->namespace_name);
 }
@@ -261,7 +261,7 @@ refuse(const char *name, IdgenErrorKind kind, const char *detail, const char *hi
 
 	idgen_error_set(&error, kind, detail, hint);
 	if (name[0] != '\0')
-		idgen_stats_note_refusal(idgen_stats_get(MyDatabaseId, name));
+		idgen_counters_note_refusal(idgen_counters_get(MyDatabaseId, name));
 	idgen_error_report(&error, name);
 }
 

@@ -60,7 +60,8 @@ typedef struct IdgenEndedMarks
 	bool		told;			/* the row that says so could be read */
 } IdgenEndedMarks;
 
-extern void idgen_ended_init(int tranche);
+extern Size idgen_ended_size(void);
+extern void idgen_ended_init(void *memory, int tranche);
 extern void idgen_ended_load(void);
 
 /* --- while a namespace lives; by the authority process */

@@ -24,6 +24,8 @@
 #include "clock.h"
 #include "settings.h"
 #include "shmem/counters.h"
+#include "shmem/database.h"
+#include "shmem/lock.h"
 
 /*
  * A worker that was asked for and has not shown up after this long is asked
@@ -47,6 +49,20 @@
 
 bool		(*idgen_queue_start_authority) (void) = NULL;
 
+Size
+idgen_queue_size(void)
+{
+	return add_size(offsetof(IdgenRequestQueue, requests),
+					mul_size(MaxBackends, sizeof(IdgenRequest)));
+}
+
+void
+idgen_queue_init(void *memory, int tranche)
+{
+	idgen_shared->queue = memory;
+	idgen_shared->queue->count = MaxBackends;
+}
+
 /* Does the database have a worker?  Caller holds the lock. */
 static bool
 authority_lives(const IdgenDatabase *entry)
@@ -59,9 +75,9 @@ authority_lives(const IdgenDatabase *entry)
 static IdgenDatabase *
 find_database(Oid database)
 {
-	for (int i = 0; i < idgen_shared->database_count; i++)
-		if (idgen_shared->databases[i].database == database)
-			return &idgen_shared->databases[i];
+	for (int i = 0; i < idgen_shared->databases->count; i++)
+		if (idgen_shared->databases->entries[i].database == database)
+			return &idgen_shared->databases->entries[i];
 	return NULL;
 }
 
@@ -76,9 +92,9 @@ find_or_make_database(Oid database)
 	IdgenDatabase *entry = find_database(database);
 	int64		now_us = idgen_clock_monotonic_us();
 
-	for (int i = 0; entry == NULL && i < idgen_shared->database_count; i++)
+	for (int i = 0; entry == NULL && i < idgen_shared->databases->count; i++)
 	{
-		IdgenDatabase *candidate = &idgen_shared->databases[i];
+		IdgenDatabase *candidate = &idgen_shared->databases->entries[i];
 
 		if (OidIsValid(candidate->database) &&
 			(authority_lives(candidate) ||
@@ -94,7 +110,7 @@ find_or_make_database(Oid database)
 static IdgenRequest *
 my_request(void)
 {
-	return &idgen_shared->requests[idgen_my_proc_number()];
+	return &idgen_shared->queue->requests[idgen_my_proc_number()];
 }
 
 /*
@@ -120,9 +136,9 @@ ask_for_room(IdgenDatabase *mine, int64 now_us)
 
 	if (now_us - mine->room_asked_at_us < ROOM_US)
 		return;
-	for (int i = 0; i < idgen_shared->database_count; i++)
+	for (int i = 0; i < idgen_shared->databases->count; i++)
 	{
-		IdgenDatabase *entry = &idgen_shared->databases[i];
+		IdgenDatabase *entry = &idgen_shared->databases->entries[i];
 
 		if (!OidIsValid(entry->database) || entry == mine || entry->yield_wanted ||
 			!authority_lives(entry) || now_us - entry->entered_at_us < TERM_US)
@@ -211,7 +227,7 @@ idgen_queue_post(const IdgenMail *mail)
 	uint64		ticket;
 
 	idgen_lock_directory();
-	ticket = ++idgen_shared->last_ticket;
+	ticket = ++idgen_shared->queue->last_ticket;
 	request->state = IDGEN_REQUEST_PENDING;
 	request->ticket = ticket;
 	request->database = MyDatabaseId;
@@ -327,7 +343,7 @@ idgen_queue_call(IdgenMail *mail, IdgenAnswer *answer)
 	{
 		done = idgen_queue_wait((uint64) DatumGetInt64(ticket),
 								  mail->expires_at_us, answer, &late_us);
-		idgen_stats_note_pause_in(mail->namespace_name, late_us);
+		idgen_counters_note_pause_in(mail->namespace_name, late_us);
 	}
 	PG_END_ENSURE_ERROR_CLEANUP(withdraw, ticket);
 	if (done)
@@ -429,10 +445,29 @@ idgen_queue_enter(void)
 static bool
 is_pending(int process)
 {
-	const volatile IdgenRequest *request = &idgen_shared->requests[process];
+	const volatile IdgenRequest *request = &idgen_shared->queue->requests[process];
 
 	return request->state == IDGEN_REQUEST_PENDING &&
 		request->database == MyDatabaseId;
+}
+
+/* At most so many requests can be pending. */
+int
+idgen_queue_count(void)
+{
+	return idgen_shared->queue->count;
+}
+
+/* How many requests of this database wait for an answer? */
+int
+idgen_queue_count_pending(void)
+{
+	int			count = 0;
+
+	for (int i = 0; i < idgen_shared->queue->count; i++)
+		if (is_pending(i))
+			count++;
+	return count;
 }
 
 /* The worker is none any more.  Caller holds the lock. */
@@ -455,14 +490,14 @@ sign_off(void)
 static void
 wake_waiters(void)
 {
-	for (int i = 0; i < idgen_shared->request_count; i++)
+	for (int i = 0; i < idgen_shared->queue->count; i++)
 	{
 		if (!is_pending(i))
 			continue;
 		if (!idgen_lock_directory_within(LEAVE_WITHIN_US))
 			return;				/* they look by themselves, a little later */
 		if (is_pending(i))
-			SetLatch(idgen_shared->requests[i].latch);
+			SetLatch(idgen_shared->queue->requests[i].latch);
 		idgen_unlock_directory();
 	}
 }
@@ -489,7 +524,7 @@ idgen_queue_leave(void)
 bool
 idgen_queue_leave_if_empty(void)
 {
-	for (int i = 0; i < idgen_shared->request_count; i++)
+	for (int i = 0; i < idgen_shared->queue->count; i++)
 		if (is_pending(i))
 			return false;
 	idgen_lock_directory();
@@ -567,7 +602,7 @@ count_turn(int64 used_at_us)
 static bool
 take(int process, int64 now_us, IdgenMailTaken *taken)
 {
-	IdgenRequest *request = &idgen_shared->requests[process];
+	IdgenRequest *request = &idgen_shared->queue->requests[process];
 	bool		wanted = false;
 
 	idgen_lock_directory();
@@ -596,7 +631,7 @@ idgen_queue_take(IdgenMailTaken *taken, int taken_max, int64 used_at_us)
 	int64		now_us = idgen_clock_monotonic_us();
 
 	count_turn(used_at_us);
-	for (int i = 0; i < idgen_shared->request_count && count < taken_max; i++)
+	for (int i = 0; i < idgen_shared->queue->count && count < taken_max; i++)
 		if (is_pending(i) && take(i, now_us, &taken[count]))
 			count++;
 	return count;
@@ -606,7 +641,7 @@ idgen_queue_take(IdgenMailTaken *taken, int taken_max, int64 used_at_us)
 static IdgenRequest *
 find_pending(const IdgenMailTaken *taken)
 {
-	IdgenRequest *request = &idgen_shared->requests[taken->process];
+	IdgenRequest *request = &idgen_shared->queue->requests[taken->process];
 
 	return request->state == IDGEN_REQUEST_PENDING &&
 		request->ticket == taken->ticket ? request : NULL;

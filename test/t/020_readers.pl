@@ -34,7 +34,7 @@ $hold->go_on;
 my $crowd = $hold->crowd('directory');
 my $told = '';
 wait_until(sub { $told = $detail->($other->query("SELECT idgen_create_namespace('x' || clock_timestamp()), idgen_fence_namespace('asked')")); $told =~ /busy|stopped/ }, 30);
-like($told, qr/^It is busy: others had it \d+ times/, 'and a crowd is called a crowd');
+like($told, qr/^It is busy: other processes locked it \d+ times/, 'and a crowd is called a crowd');
 $crowd->cancel;
 $crowd->wait(60);
 
