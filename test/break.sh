@@ -297,6 +297,15 @@ if rule drops-exact 115_drops 'issued at once, time 2'; then
 	take src/shmem/ended.c 'bool		known = entry->whole &&' 'bool		known = false && entry->whole &&'
 fi
 
+if rule drops-believed-clock 117_kept 'still waits for the end of the grant'; then
+	take src/shmem/ended.c 'earliest_ms = idgen_clock_judge_earliest_ms();' 'earliest_ms = idgen_clock_wall_ms();'
+fi
+if rule drops-long-past 117_kept 'the one that has been idle for hours'; then
+	take src/shmem/ended.c '		if (is_worth_saving(entry, since_ms))
+			wanted' '		if (since_ms >= 0)
+			wanted'
+fi
+
 # --- S5: whose cursor
 
 if rule generation-under-lock 104_bounds 'another worker'; then

@@ -26,6 +26,9 @@
 /* Shorter steps are not worth a line in the log. */
 #define LOGGED_STEP_US		INT64_C(1000000)
 
+/* How long to try for a look at what is believed. */
+#define PEEK_WITHIN_US		INT64_C(10000)
+
 /* The clock that never steps, and runs while the machine sleeps. */
 #ifdef CLOCK_BOOTTIME
 #define ELAPSED_CLOCK CLOCK_BOOTTIME
@@ -282,6 +285,32 @@ idgen_clock_judge_set_error(const IdgenClockView *view, IdgenError *error)
 	strlcat(detail, " IDs are not issued for an earlier time than before.", sizeof(detail));
 	idgen_error_set(error, IDGEN_ERROR_CLOCK, detail, NULL);
 	error->until_ms = view->latest_ms;
+}
+
+/*
+ * The earliest Unix ms that it may be now, by all that is believed; 0 if that cannot be
+ * told at once.  Changes nothing, and does not fail.
+ */
+int64
+idgen_clock_judge_earliest_ms(void)
+{
+	IdgenClockState *clock = idgen_shared->clock;
+	IdgenClockPolicy policy = {.max_step_us = (int64) idgen_max_clock_step_ms * 1000};
+	IdgenClockReading reading;
+	IdgenClockRecord copy;
+	IdgenClockFinding finding;
+	bool		loaded;
+
+	if (!idgen_lock_directory_within(PEEK_WITHIN_US))
+		return 0;
+	copy = clock->record;
+	loaded = clock->loaded;
+	read_clocks(&reading);
+	idgen_unlock_directory();
+	if (!loaded)
+		return 0;
+	(void) idgen_clock_decide(&copy, &reading, &policy, &finding);
+	return (reading.wall_us - Max(idgen_clock_pending(&copy), 0)) / 1000;
 }
 
 /* What is known of the clock, for watching. */

@@ -54,6 +54,7 @@ extern void idgen_clock_judge_accept(void);
 extern void idgen_clock_judge_save(void);
 extern void idgen_clock_judge_set_error(const IdgenClockView *view,
 										IdgenError *error);
+extern int64 idgen_clock_judge_earliest_ms(void);
 extern void idgen_clock_judge_read(IdgenClockRecord *record, IdgenClockSteps *steps);
 
 #endif							/* IDGEN_CLOCK_JUDGE_H */

@@ -31,6 +31,7 @@
 
 #include "clock.h"
 #include "error.h"
+#include "shmem/clock_judge.h"
 #include "shmem/ended_file.h"
 #include "shmem/lock.h"
 #include "shmem/shmem.h"
@@ -206,11 +207,16 @@ idgen_ended_load(void)
 	(void) idgen_ended_file_read(state()->entries, &state()->file_number);
 }
 
-/* What ended before this is not saved any more. */
+/*
+ * What ended before this is not saved any more.  Measured by the clock that is believed:
+ * one that was set forward must not make the server forget what has just ended.
+ */
 static int64
 kept_since_ms(void)
 {
-	return Max(idgen_clock_wall_ms() - KEPT_MS, 0);
+	int64		earliest_ms = idgen_clock_judge_earliest_ms();
+
+	return Max(earliest_ms - KEPT_MS, 0);
 }
 
 static bool
@@ -392,13 +398,16 @@ idgen_ended_bound_cursor(Oid database, const char *namespace_name, int64 granted
 /*
  * The extension, or its whole database, will be dropped if the transaction commits.  When
  * this returns, the bounds of all that is remembered of it are in the file; marks are what
- * the tables say.
+ * the tables say.  What ended too long ago to be saved needs no file, so that a database
+ * that has long been idle can be dropped to make room on a full disk.
  */
 void
 idgen_ended_begin_drop(Oid database, bool whole_database,
 					   const IdgenEndedMarks *marks, int count)
 {
 	char	   *database_name = get_database_name(database);
+	int64		since_ms = kept_since_ms();
+	uint64		wanted = 0;
 
 	lock_entries(LW_EXCLUSIVE);
 	for (int i = 0; i < count; i++)
@@ -416,9 +425,12 @@ idgen_ended_begin_drop(Oid database, bool whole_database,
 		entry->undo_ms = entry->dropped_ms;
 		entry->dropped_ms = entry->bound_ms;
 		entry->gone = whole_database;
+		if (is_worth_saving(entry, since_ms))
+			wanted = entry->version;
 	}
 	unlock_entries();
-	idgen_ended_save();
+	if (wanted > 0)
+		save_up_to(wanted);
 }
 
 /* What the tables said of a namespace; NULL if nothing. */
