@@ -1,9 +1,6 @@
 /*
  * file_identity.c
- *		What tells a file from a copy of it: its inode and its birth time.
- *
- * A restart changes neither, while a copy of the data directory changes both.  Some
- * filesystems keep no birth time; it is 0 there, and the inode has to do.
+ *		Read the inode and the birth time of a file.
  */
 #include "compat.h"
 
@@ -12,7 +9,10 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* Raises an error if the file cannot be looked at. */
+/*
+ * Read the inode and the birth time of a file.  The birth time is 0 where the
+ * operating system or the filesystem does not tell it.
+ */
 void
 idgen_file_identity_read(const char *path, uint64 *inode, int64 *birth_ns)
 {
@@ -38,9 +38,10 @@ idgen_file_identity_read(const char *path, uint64 *inode, int64 *birth_ns)
 #endif
 }
 
-/* The control file stands for the data directory, in which every process runs. */
+/* The control file, which tells this data directory from its copies. */
 void
 idgen_file_identity_read_control(uint64 *inode, int64 *birth_ns)
 {
+	/* relative to the data directory, where every process runs */
 	idgen_file_identity_read("global/pg_control", inode, birth_ns);
 }

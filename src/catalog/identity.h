@@ -11,7 +11,7 @@
 #include "utils/uuid.h"
 
 #include "core/grant.h"
-#include "uuid.h"
+#include "random.h"
 
 extern void idgen_identity_read(IdgenIdentity *identity);
 extern void idgen_identity_read_history(IdgenPromotionFacts *facts);

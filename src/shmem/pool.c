@@ -29,10 +29,10 @@
 #include "shmem/pool.h"
 
 #include "clock.h"
+#include "random.h"
 #include "settings.h"
 #include "shmem/ended.h"
 #include "shmem/eviction.h"
-#include "uuid.h"
 
 /* A cursor without grants for this long, beyond idleness, is nobody's. */
 #define ORPHAN_MS	INT64_C(600000)

@@ -37,6 +37,7 @@
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 
+#include "random.h"
 #include "shmem/clock_judge.h"
 #include "shmem/counters.h"
 #include "shmem/database.h"
@@ -88,24 +89,12 @@ shmem_request(void)
 	RequestAddinShmemSpace(shmem_size());
 }
 
-/* A random (version 4) uuid for this initialisation of shared memory. */
-static void
-make_boot_uuid(pg_uuid_t *uuid)
-{
-	if (!pg_strong_random(uuid->data, UUID_LEN))
-		ereport(FATAL,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not generate random values")));
-	uuid->data[6] = (uuid->data[6] & 0x0f) | 0x40;
-	uuid->data[8] = (uuid->data[8] & 0x3f) | 0x80;
-}
-
 /* Caller holds AddinShmemInitLock, and nobody has attached yet. */
 static void
 initialise(int tranche)
 {
 	memset(idgen_shared, 0, sizeof(IdgenShared));
-	make_boot_uuid(&idgen_shared->boot);
+	idgen_random_uuid(&idgen_shared->boot);
 	LWLockInitialize(&idgen_shared->directory_lock, tranche);
 	pg_atomic_init_u64(&idgen_shared->directory_releases, 0);
 	for (int i = 0; i < (int) lengthof(areas); i++)

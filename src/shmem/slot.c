@@ -46,10 +46,10 @@
 
 #include "shmem/slot.h"
 
+#include "random.h"
 #include "settings.h"
 #include "shmem/ended.h"
 #include "shmem/lock.h"
-#include "uuid.h"
 
 /*
  * How long to try for a slot's lock.  It is held for well under a microsecond, so a
