@@ -214,7 +214,10 @@ idgen_clock_judge(IdgenClockView *view)
 	if (!clock->loaded)
 		load_record();
 
-	/* this takes a system call, so ask the kernel only where it decides something */
+	/*
+	 * this takes a system call, so ask the kernel only where it decides
+	 * something
+	 */
 	if (clock->record.verdict != IDGEN_CLOCK_RIGHT)
 	{
 		idgen_kernel_clock_read(&kernel);

@@ -27,10 +27,12 @@ typedef struct IdgenClockSteps
  */
 typedef struct IdgenClockState
 {
-	LWLock		file_lock;		/* who writes the file; only tried for, never waited for */
+	LWLock		file_lock;		/* who writes the file; only tried for, never
+								 * waited for */
 	bool		loaded;			/* the file of an earlier life was looked for */
 	IdgenClockRecord record;
-	uint64		version;		/* moves with every change worth keeping over a restart */
+	uint64		version;		/* moves with every change worth keeping over
+								 * a restart */
 	uint64		saved_version;	/* what the file has */
 	bool		logged;			/* that the verdict is not RIGHT */
 	IdgenClockSteps steps;
@@ -41,8 +43,8 @@ typedef struct IdgenClockView
 {
 	IdgenClockVerdict verdict;
 	int64		wall_ms;
-	int64		latest_ms;		/* no grant begins before this; wall_ms, or later if
-								 * BEHIND */
+	int64		latest_ms;		/* no grant begins before this; wall_ms, or
+								 * later if BEHIND */
 	int64		step_ms;		/* the step in question; 0 if RIGHT */
 } IdgenClockView;
 

@@ -26,11 +26,13 @@ typedef enum IdgenCounter
 	IDGEN_COUNTER_GRANT_WAIT_US,
 	IDGEN_COUNTER_LOCK_WAITS,	/* for a busy cursor */
 	IDGEN_COUNTER_LOCK_WAIT_US,
-	IDGEN_COUNTER_EXHAUSTIONS,	/* passes that found every sequence value used up */
+	IDGEN_COUNTER_EXHAUSTIONS,	/* passes that found every sequence value used
+								 * up */
 	IDGEN_COUNTER_SPILLS,		/* moves to a higher worker within a tick */
 	IDGEN_COUNTER_CLOCK_BEHIND, /* passes that found the clock behind */
 	IDGEN_COUNTER_CLOCK_BEHIND_MAX_US,
-	IDGEN_COUNTER_GRANTS_MISSED,	/* passes that found a grant ended and no other */
+	IDGEN_COUNTER_GRANTS_MISSED,	/* passes that found a grant ended and no
+									 * other */
 	IDGEN_COUNTER_GRANTS,
 	IDGEN_COUNTER_GRANT_LATENCY_US, /* from the decision until it can be used */
 	IDGEN_COUNTER_GRANT_LATENCY_MAX_US,
@@ -42,8 +44,8 @@ typedef enum IdgenCounter
 	IDGEN_COUNTER_PAUSES,		/* times that a process did not run in a call */
 	IDGEN_COUNTER_PAUSE_MAX_US,
 	IDGEN_COUNTER_GRANTS_AHEAD, /* to external generators, of a time to come */
-	IDGEN_COUNTER_HOLDER_WAITS, /* of these, to generators that had no grant until it
-								 * began */
+	IDGEN_COUNTER_HOLDER_WAITS, /* of these, to generators that had no grant
+								 * until it began */
 	IDGEN_COUNTER_HOLDER_WAIT_US,
 	IDGEN_COUNTER_HOLDER_WAIT_MAX_US
 } IdgenCounter;
@@ -70,10 +72,11 @@ typedef struct IdgenCounters
 	pg_atomic_uint64 key;		/* atomic; a hash of database and name */
 	Oid			database;		/* table's lock; constant while key is not 0 */
 	char		namespace_name[NAMEDATALEN];	/* the same */
-	IdgenIssued issued_before;	/* table's lock, or who resets; what the account had
-								 * issued when counting began */
+	IdgenIssued issued_before;	/* table's lock, or who resets; what the
+								 * account had issued when counting began */
 	pg_atomic_uint64 values[IDGEN_COUNTER_COUNT];	/* atomic */
-	pg_atomic_uint64 last_error;	/* atomic; Unix ms << 8 | IdgenErrorKind; 0 = none */
+	pg_atomic_uint64 last_error;	/* atomic; Unix ms << 8 | IdgenErrorKind;
+									 * 0 = none */
 	pg_atomic_uint64 reset_ms;	/* atomic; Unix time counting began */
 
 	/* --- written by the authority process alone; no lock */
@@ -84,8 +87,9 @@ typedef struct IdgenCounters
 	int			unconfirmed;	/* grants and answers that wait for standbys */
 
 	/* --- written by the authority process alone; directory lock */
-	IdgenError	standing;		/* why the authority grants nothing; kind NONE if
-								 * it does, or is not known to have been asked */
+	IdgenError	standing;		/* why the authority grants nothing; kind NONE
+								 * if it does, or is not known to have been
+								 * asked */
 	int64		standing_us;	/* monotonic; when it was found */
 } IdgenCounters;
 

@@ -17,10 +17,12 @@ typedef struct IdgenDatabase
 {
 	Oid			database;		/* InvalidOid = unused */
 	pid_t		authority_pid;
-	pid_t		left_pid;		/* an authority process that has signed off and may
-								 * still be on its way out; 0 = none known */
+	pid_t		left_pid;		/* an authority process that has signed off
+								 * and may still be on its way out; 0 = none
+								 * known */
 	Latch	   *authority_latch;
-	int64		started_at_us;	/* monotonic time of the last attempt to start one */
+	int64		started_at_us;	/* monotonic time of the last attempt to start
+								 * one */
 	bool		start_failed;	/* that found no background worker slot free */
 	int			starts;			/* attempts since one reported for duty */
 	bool		stop_wanted;	/* the database is being dropped */

@@ -237,7 +237,7 @@ kill_all(const IdgenTarget *target)
 void
 idgen_pool_kill_slot(int slot, uint64 generation)
 {
-	IdgenTarget target = {.namespace_name = "", .generation = generation};
+	IdgenTarget target = {.generation = generation};
 	IdgenPatience patience;
 
 	idgen_patience_begin(&patience);
@@ -250,7 +250,8 @@ void
 idgen_pool_kill_incarnation(Oid database, int64 incarnation)
 {
 	IdgenTarget target = {
-		.database = database, .namespace_name = "", .incarnation = incarnation
+		.database = database,
+		.incarnation = incarnation
 	};
 
 	kill_all(&target);
@@ -261,7 +262,8 @@ void
 idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid)
 {
 	IdgenTarget target = {
-		.database = database, .namespace_uuid = namespace_uuid, .namespace_name = ""
+		.database = database,
+		.namespace_uuid = namespace_uuid
 	};
 
 	kill_all(&target);
@@ -274,20 +276,23 @@ idgen_pool_kill(Oid database, const pg_uuid_t *namespace_uuid)
 void
 idgen_pool_kill_everywhere(void)
 {
-	IdgenTarget target = {.namespace_name = ""};
+	IdgenTarget target = {0};
 
 	kill_all(&target);
 }
 
 /*
- * The cursors of a database end at the commit of a session; if a namespace is named,
- * only its cursors do.
+ * The cursors of a database end at the commit of a session; if the name of a namespace
+ * is not empty, only its cursors do.
  */
 void
 idgen_pool_kill_at_commit(Oid database, const char *namespace_name,
 						  IdgenPatience *patience)
 {
-	IdgenTarget target = {.database = database, .namespace_name = namespace_name};
+	IdgenTarget target = {
+		.database = database,
+		.namespace_name = namespace_name[0] == '\0' ? NULL : namespace_name
+	};
 
 	kill_all_within(&target, patience);
 }
@@ -423,7 +428,10 @@ idgen_pool_last_generation(void)
 void
 idgen_pool_release_reserved(Oid database, uint64 after)
 {
-	IdgenTarget target = {.database = database, .namespace_name = "", .after = after};
+	IdgenTarget target = {
+		.database = database,
+		.after = after
+	};
 
 	for (int i = 0; i < idgen_slot_count(); i++)
 	{

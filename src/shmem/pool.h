@@ -17,8 +17,8 @@ typedef struct IdgenPool
 {
 	pg_atomic_uint64 version;	/* atomic; moves when a cursor comes or goes */
 	pg_atomic_uint64 last_generation;	/* atomic */
-	pg_atomic_uint64 evicted_count; /* atomic; cursors taken from one namespace for
-									 * another */
+	pg_atomic_uint64 evicted_count; /* atomic; cursors taken from one
+									 * namespace for another */
 } IdgenPool;
 
 /*

@@ -19,10 +19,11 @@
  */
 typedef struct IdgenShared
 {
-	pg_uuid_t	boot;			/* random, new with each initialisation; constant */
+	pg_uuid_t	boot;			/* random, new with each initialisation;
+								 * constant */
 	LWLock		directory_lock; /* see lock.h */
-	pg_atomic_uint64 directory_releases;	/* atomic: shows that the lock goes on
-											 * changing hands */
+	pg_atomic_uint64 directory_releases;	/* atomic: shows that the lock
+											 * goes on changing hands */
 	struct IdgenSlots *slots;
 	struct IdgenPool *pool;
 	struct IdgenRequestQueue *queue;

@@ -171,7 +171,7 @@ idgen_slot_is_meant(const IdgenTarget *target, uint64 word, const IdgenSlotInfo 
 	return (!OidIsValid(target->database) || info->database == target->database) &&
 		(target->namespace_uuid == NULL ||
 		 idgen_same_uuid(&info->namespace_uuid, target->namespace_uuid)) &&
-		(target->namespace_name[0] == '\0' ||
+		(target->namespace_name == NULL ||
 		 strcmp(info->namespace_name, target->namespace_name) == 0) &&
 		(target->incarnation == 0 || info->incarnation == target->incarnation) &&
 		(target->generation == 0 || idgen_slot_generation(word) == target->generation) &&

@@ -33,8 +33,10 @@ typedef enum IdgenSlotPhase
 	IDGEN_SLOT_ACTIVE,
 	IDGEN_SLOT_CLAIMED,			/* an authority process is writing whose it is */
 	IDGEN_SLOT_RESERVED,		/* that process is committing the activation */
-	IDGEN_SLOT_KILLED,			/* issues no more; its killer notes until when it did */
-	IDGEN_SLOT_DEAD,			/* that is noted; free once nobody is inside its lock */
+	IDGEN_SLOT_KILLED,			/* issues no more; its killer notes until when
+								 * it did */
+	IDGEN_SLOT_DEAD,			/* that is noted; free once nobody is inside
+								 * its lock */
 	IDGEN_SLOT_FREE
 } IdgenSlotPhase;
 
@@ -52,13 +54,16 @@ typedef enum IdgenSlotPhase
 typedef struct IdgenSlot
 {
 	LWLock		lock;
-	pg_atomic_uint64 generation;	/* the word: generation and phase; see above */
+	pg_atomic_uint64 generation;	/* the word: generation and phase; see
+									 * above */
 	uint64		issued_count;	/* lock */
-	uint64		tick_count;		/* lock; ticks from which the cursor has issued */
+	uint64		tick_count;		/* lock; ticks from which the cursor has
+								 * issued */
 	IdgenCursor cursor;			/* lock */
-	pg_atomic_uint64 granted_end;	/* no tick from here on was granted to this
-									 * generation; raised, under the lock, before the
-									 * grant is installed; read without it */
+	pg_atomic_uint64 granted_end;	/* no tick from here on was granted to
+									 * this generation; raised, under the
+									 * lock, before the grant is installed;
+									 * read without it */
 } IdgenSlot;
 
 #define IDGEN_SLOT_ALIGN 128
@@ -84,7 +89,8 @@ typedef struct IdgenSlotInfo
 	int64		incarnation;
 	int64		epoch_ms;		/* to say in Unix time what it issued */
 	int64		tick_ms;
-	int			account;		/* to which what it issues is added up; -1 = none */
+	int			account;		/* to which what it issues is added up; -1 =
+								 * none */
 	Oid			owner;			/* role that owns the namespace */
 	int64		since_ms;		/* Unix time of the reservation */
 } IdgenSlotInfo;
@@ -109,7 +115,7 @@ typedef struct IdgenTarget
 {
 	Oid			database;		/* InvalidOid = any */
 	const pg_uuid_t *namespace_uuid;	/* NULL = any */
-	const char *namespace_name; /* empty = any */
+	const char *namespace_name; /* NULL = any */
 	int64		incarnation;	/* 0 = any */
 	uint64		generation;		/* 0 = any */
 	uint64		after;			/* only later generations than this; 0 = any */

@@ -57,7 +57,7 @@ Datum
 hold_lock(PG_FUNCTION_ARGS)
 {
 	LWLock	   *lock = find_lock(shared_memory(PG_GETARG_INT64(1)),
-								  text_to_cstring(PG_GETARG_TEXT_PP(0)));
+								 text_to_cstring(PG_GETARG_TEXT_PP(0)));
 
 	LWLockAcquire(lock, LW_EXCLUSIVE);
 	(void) raise(SIGSTOP);

@@ -1067,7 +1067,7 @@ commit_round(const Round *round)
 	}
 }
 
-/* ---- publication: src/shmem/pool.c ---- */
+/* ---- publication: src/shmem/slot.c ---- */
 
 static void
 activate(const Round *round, Slot *slot, const Pending *pending)
