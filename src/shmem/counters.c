@@ -22,7 +22,9 @@
 #include "clock.h"
 #include "kernel_clock.h"
 #include "catalog/namespace_cache.h"
+#include "shmem/authorities.h"
 #include "shmem/pool.h"
+#include "shmem/request_queue.h"
 
 /* How long to try to give statistics to a namespace. */
 #define GIVE_WITHIN_US	INT64_C(1000)
@@ -569,7 +571,7 @@ idgen_stat_authority_process(PG_FUNCTION_ARGS)
 			cursors_in_use++;
 	}
 	for (int i = 0; i < idgen_shared->request_count; i++)
-		if (idgen_shared->requests[i].state == IDGEN_REQUEST_PENDING &&
+		if (idgen_shared->requests[i].state == IDGEN_QUEUE_PENDING &&
 			idgen_shared->requests[i].database == MyDatabaseId)
 			waiting++;
 	idgen_lock_directory();

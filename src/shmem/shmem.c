@@ -40,6 +40,8 @@
 
 #include "clock.h"
 #include "settings.h"
+#include "shmem/authorities.h"
+#include "shmem/request_queue.h"
 
 /* Tries of a held lock before the first sleep, and the longest sleep. */
 #define LOCK_SPINS			64
@@ -89,7 +91,7 @@ lay_out(IdgenShared *shared)
 	size = slots = TYPEALIGN(IDGEN_SLOT_ALIGN, size);
 	size = add_size(size, mul_size(idgen_max_cursors, sizeof(IdgenSlotPadded)));
 	requests = size;
-	size = add_size(size, mul_size(MaxBackends, sizeof(IdgenRequest)));
+	size = add_size(size, mul_size(MaxBackends, sizeof(IdgenQueueEntry)));
 	size = databases = MAXALIGN(size);
 	size = add_size(size, mul_size(database_count(), sizeof(IdgenDatabase)));
 	size = stats = MAXALIGN(size);
@@ -105,7 +107,7 @@ lay_out(IdgenShared *shared)
 		shared->stats_count = idgen_max_cursors;
 		shared->infos = (IdgenSlotInfo *) (base + infos);
 		shared->slots = (IdgenSlotPadded *) (base + slots);
-		shared->requests = (IdgenRequest *) (base + requests);
+		shared->requests = (IdgenQueueEntry *) (base + requests);
 		shared->databases = (IdgenDatabase *) (base + databases);
 		shared->stats = (IdgenStats *) (base + stats);
 	}

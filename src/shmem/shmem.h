@@ -92,86 +92,6 @@ typedef struct IdgenSlotInfo
 	int64		since_ms;		/* Unix time of the reservation */
 } IdgenSlotInfo;
 
-typedef enum IdgenRequestKind
-{
-	IDGEN_REQUEST_SERVE,		/* grants for a namespace's cursors; a first or a
-								 * further cursor */
-	IDGEN_REQUEST_ACTIVATE,		/* an external incarnation with a first grant */
-	IDGEN_REQUEST_ACQUIRE,		/* its next grant */
-	IDGEN_REQUEST_DEACTIVATE,	/* its end, by its holder */
-	IDGEN_REQUEST_END,			/* its end, by the namespace's owner */
-	IDGEN_REQUEST_RETIRE,		/* the end of a namespace */
-	IDGEN_REQUEST_FENCE,		/* a fence on demand */
-	IDGEN_REQUEST_ADOPT			/* a copy becomes an authority of its own */
-} IdgenRequestKind;
-
-typedef enum IdgenRequestState
-{
-	IDGEN_REQUEST_IDLE,
-	IDGEN_REQUEST_PENDING,
-	IDGEN_REQUEST_DONE
-} IdgenRequestState;
-
-#define IDGEN_TOKEN_HASH_SIZE	32	/* SHA-256 */
-#define IDGEN_ADDRESS_MAX		64
-
-/*
- * What a process asks for.  Which fields count depends on the kind.  There is
- * no token here, only its hash: shared memory may end up in a core dump.
- */
-typedef struct IdgenMail
-{
-	IdgenRequestKind kind;
-	int64		expires_at_us;	/* monotonic; then nobody waits any more */
-	char		namespace_name[NAMEDATALEN];
-	pg_uuid_t	namespace_uuid;
-	int			cursors_seen;	/* SERVE: a further cursor is wanted if there are
-								 * no more than these; -1 = not wanted */
-
-	/* --- external generators */
-	int64		incarnation;
-	int64		after_grant;
-	int64		length_ms;		/* 0 = the namespace's grant interval */
-	pg_uuid_t	request_id;
-	uint8		token_hash[IDGEN_TOKEN_HASH_SIZE];
-	char		address[IDGEN_ADDRESS_MAX]; /* of the session; may be empty */
-	char		application[NAMEDATALEN];
-
-	/* --- fence and adoption */
-	int64		above;			/* an ID, or 0 */
-	int32		first_worker;	/* -1 = unchanged */
-	int32		last_worker;
-} IdgenMail;
-
-/* The answer; the fields after the failure are a grant, if one was asked for. */
-typedef struct IdgenAnswer
-{
-	IdgenError error;		/* DONE: kind NONE is success; PENDING: why the
-								 * request has to wait */
-	int32		worker;
-	int64		incarnation;
-	int64		grant_id;
-	int64		start_ms;		/* since the namespace's epoch */
-	int64		end_ms;
-} IdgenAnswer;
-
-/*
- * One request per process: it waits for one thing at a time.  All fields:
- * directory lock; only whether one is pending may be asked without, by who looks
- * again under the lock, or only watches.  The ticket tells a waiter's request from an older one of
- * the same process that it gave up.
- */
-typedef struct IdgenRequest
-{
-	IdgenRequestState state;
-	uint64		ticket;
-	Oid			database;
-	Oid			role;			/* who asks */
-	Latch	   *latch;			/* of the process that waits */
-	IdgenMail	mail;
-	IdgenAnswer answer;
-} IdgenRequest;
-
 /* What is counted per namespace; times in microseconds. */
 typedef enum IdgenCounter
 {
@@ -246,32 +166,6 @@ typedef struct IdgenStats
 } IdgenStats;
 
 /*
- * A database in use, and its authority worker.  All fields: directory lock.
- * authority_pid is 0 when no worker lives; a worker clears it on its way out.
- */
-typedef struct IdgenDatabase
-{
-	Oid			database;		/* InvalidOid = unused */
-	pid_t		authority_pid;
-	pid_t		left_pid;		/* a worker that has signed off; it may still be on
-								 * its way out.  0 = none known */
-	Latch	   *authority_latch;
-	int64		started_at_us;	/* monotonic time of the last attempt to start */
-	bool		start_failed;	/* it found no background worker slot free */
-	int			starts;			/* asked for since one reported for duty */
-	bool		stop_wanted;	/* the database is being dropped */
-	bool		yield_wanted;	/* another database needs the process */
-	int64		entered_at_us;	/* monotonic: the worker reported for duty */
-	int64		used_at_us;		/* monotonic: the database was last in use */
-	int64		room_asked_at_us;	/* monotonic: it had another worker leave */
-	uint64		turns;			/* begun by this worker; the first takes long */
-	uint64		rounds;			/* of those, that wrote grants */
-	uint64		grants;			/* in those */
-	int64		last_round_ms;	/* Unix time */
-	int64		authority_started_ms;	/* Unix time */
-} IdgenDatabase;
-
-/*
  * What the server knows of its clock.  All fields: directory lock.  "version"
  * moves with every change worth remembering over a restart; "saved_version" is
  * what the file has.
@@ -312,8 +206,8 @@ typedef struct IdgenShared
 	int			stats_count;
 	IdgenSlotInfo *infos;		/* [slot_count] */
 	IdgenSlotPadded *slots;		/* [slot_count] */
-	IdgenRequest *requests;		/* [request_count], by process number */
-	IdgenDatabase *databases;	/* [database_count] */
+	struct IdgenQueueEntry *requests;	/* [request_count], by process number */
+	struct IdgenDatabase *databases;	/* [database_count] */
 	IdgenStats *stats;			/* [stats_count] */
 } IdgenShared;
 
