@@ -138,7 +138,7 @@ check_shares(const IdgenNamespace *ns, const IdgenMarks *marks, int64 now,
 {
 	int64		workers = idgen_worker_range_size(range);
 	int64		role_max = idgen_external_role_max(idgen_external_workers_max(workers,
-																			 idgen_max_workers_per_namespace));
+																			  idgen_max_workers_per_namespace));
 	const char **roles = palloc((marks->count + 1) * sizeof(char *));
 	int			count = 0;
 	uint64		alerted = 0;

@@ -14,7 +14,8 @@
 /* What this process has logged lately; times on the monotonic clock, 0 = never. */
 typedef struct IdgenAlerts
 {
-	int64		minute_us;		/* when the minute began of which messages are counted */
+	int64		minute_us;		/* when the minute began of which messages are
+								 * counted */
 	int			count;			/* those about namespaces in that minute */
 	int64		pause_us;		/* when a pause of the process was logged */
 	int64		failure_us;		/* when a round failed last, ... */

@@ -23,8 +23,9 @@ typedef struct IdgenAuthority
 	IdgenConfirm confirm;
 	IdgenRetention retention;
 	IdgenAlerts alerts;
-	bool		strangers_ended;	/* incarnations of this server that have no cursor
-									 * have been ended, as far as is known */
+	bool		strangers_ended;	/* incarnations of this server that have
+									 * no cursor have been ended, as far as is
+									 * known */
 } IdgenAuthority;
 
 #endif							/* IDGEN_AUTHORITY_H */

@@ -41,9 +41,11 @@ typedef struct IdgenAftermath
 {
 	bool		kill_namespace; /* end the cursors of the namespace ... */
 	pg_uuid_t	uuid;			/* ... with this uuid */
-	bool		kill_incarnation;	/* end the cursor of the incarnation asked about */
+	bool		kill_incarnation;	/* end the cursor of the incarnation asked
+									 * about */
 	int64		floor;			/* the new floor; 0 = unchanged */
-	IdgenNamespace *ns;			/* the answer is as durable as this namespace asks */
+	IdgenNamespace *ns;			/* the answer is as durable as this namespace
+								 * asks */
 } IdgenAftermath;
 
 /* A command that met a lock. */
@@ -92,8 +94,8 @@ lock_owned(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *afterma
 	else if (!idgen_namespace_rows_lock(ns->name))
 	{
 		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE,
-						  "Another session has locked the namespace.",
-						  "Retry; if it goes on, look in pg_locks for who holds it.");
+						"Another session has locked the namespace.",
+						"Retry; if it goes on, look in pg_locks for who holds it.");
 		ns = NULL;
 	}
 	return ns;
@@ -163,8 +165,8 @@ fence(IdgenNamespace *ns, const IdgenRequest *request, IdgenError *error,
 	if (!ns->has_identity)
 	{
 		idgen_error_set(error, IDGEN_ERROR_COPIED,
-						  "Its identity is missing, as after a restore of its marks.",
-						  NULL);
+						"Its identity is missing, as after a restore of its marks.",
+						NULL);
 		return;
 	}
 	if (!can_fence_above(ns, request->above, error))
@@ -242,14 +244,14 @@ end_incarnation(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *af
 	else if (superuser_arg(ticket->role))
 	{
 		idgen_error_set(error, IDGEN_ERROR_REJECTED, "It is unknown.",
-						  "See table idgen_incarnation.");
+						"See table idgen_incarnation.");
 		return;
 	}
 	if (ns == NULL || !idgen_namespace_owned(ns, ticket->role))
 	{
 		idgen_error_set(error, IDGEN_ERROR_FORBIDDEN,
-						  "Only the owner of its namespace ends an incarnation that exists.",
-						  NULL);
+						"Only the owner of its namespace ends an incarnation that exists.",
+						NULL);
 		return;
 	}
 	if (row.active)
@@ -305,7 +307,7 @@ carry_out_command(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *
 static void
 tell_floor(const IdgenNamespace *ns, int64 floor)
 {
-	IdgenError error;
+	IdgenError	error;
 
 	idgen_error_set(&error, IDGEN_ERROR_NOT_YET, NULL, NULL);
 	(void) idgen_layout_unix_ms(&ns->row.layout, floor, &error.until_ms);

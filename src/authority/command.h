@@ -17,7 +17,8 @@ struct IdgenCommandPause;
 typedef struct IdgenCommandPauses
 {
 	struct IdgenCommandPause *pauses;	/* [request_count], by process */
-	int			last_met;		/* the process whose command met a lock last; -1 = none */
+	int			last_met;		/* the process whose command met a lock last;
+								 * -1 = none */
 } IdgenCommandPauses;
 
 extern void idgen_command_init(IdgenCommandPauses *commands);

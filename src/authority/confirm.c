@@ -107,7 +107,7 @@ show_count(const IdgenConfirm *confirm, const char *name)
 
 	foreach(cell, confirm->held)
 		if (strcmp(((IdgenHeld *) lfirst(cell))->namespace_name, name) == 0)
-			count++;
+		count++;
 	idgen_stats_set_unconfirmed(idgen_stats_get(MyDatabaseId, name), count);
 }
 
@@ -136,7 +136,7 @@ void
 idgen_confirm_set_unconfirmed(IdgenConfirm *confirm, IdgenError *error)
 {
 	static const char unconfirmed[] = "It was granted or done here, but synchronous standbys have not confirmed it.";
-	IdgenError missing;
+	IdgenError	missing;
 	bool		may_come;
 
 	if (!idgen_quorum_available(&confirm->quorum, &missing, &may_come))
@@ -148,7 +148,7 @@ idgen_confirm_set_unconfirmed(IdgenConfirm *confirm, IdgenError *error)
 		return;
 	}
 	idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE, unconfirmed,
-					  "Look at pg_stat_replication: \"flush_lsn\" of the standbys in \"synchronous_standby_names\" must go on.");
+					"Look at pg_stat_replication: \"flush_lsn\" of the standbys in \"synchronous_standby_names\" must go on.");
 }
 
 /* A grant to a cursor, committed and flushed. */
@@ -170,7 +170,7 @@ void
 idgen_confirm_answer(IdgenConfirm *confirm, const IdgenNamespace *ns,
 					 const IdgenTicket *ticket, const IdgenAnswer *answer)
 {
-	IdgenError error;
+	IdgenError	error;
 	IdgenHeld  *entry;
 
 	if (!ns->quorum)

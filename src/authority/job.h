@@ -21,20 +21,21 @@ typedef struct IdgenJob
 	char		name[NAMEDATALEN];
 	pg_uuid_t	uuid;
 	bool		cursor_wanted;	/* a session waits for IDs */
-	int			cursors_seen;	/* a further cursor is wanted if there are no more than
-								 * these; -1 = not wanted */
+	int			cursors_seen;	/* a further cursor is wanted if there are no
+								 * more than these; -1 = not wanted */
 
 	/* --- once it is open */
 	IdgenNamespace *ns;
 	IdgenMarks *marks;
 	IdgenStats *stats;			/* NULL until something is counted */
 	int64		now;			/* the clock, in ticks */
-	int64		not_before;		/* the first tick of a fresh incarnation: now, or later
-								 * if the clock was set back */
+	int64		not_before;		/* the first tick of a fresh incarnation: now,
+								 * or later if the clock was set back */
 
 	/* --- what came of it */
-	IdgenOutcome outcome;		/* for the namespace as a whole; if it is SERVED, each
-								 * request of an external generator has an answer */
+	IdgenOutcome outcome;		/* for the namespace as a whole; if it is
+								 * SERVED, each request of an external
+								 * generator has an answer */
 	IdgenOutcome cursor_outcome;	/* then, for the cursors of this server */
 	IdgenError	error;			/* why one of these is RETRY or REFUSED */
 } IdgenJob;

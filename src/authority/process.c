@@ -372,8 +372,10 @@ pin_settings(void)
 		{"exit_on_error", "off"},
 		{"plan_cache_mode", "auto"},
 
-		/* rows are reached by key or by their place, however dead versions
-		 * pile up under a long transaction */
+		/*
+		 * rows are reached by key or by their place, however dead versions
+		 * pile up under a long transaction
+		 */
 		{"enable_indexscan", "on"},
 		{"enable_tidscan", "on"},
 		{"enable_nestloop", "on"},
@@ -404,9 +406,9 @@ start(Oid database)
 	pin_settings();
 
 	/*
-	 * Connecting may mean waiting for a lock, which only "die" ends.  From here on nothing
-	 * is waited for without a bound, and a process that is asked to end does so between
-	 * rounds: no error, and nothing half done.
+	 * Connecting may mean waiting for a lock, which only "die" ends.  From
+	 * here on nothing is waited for without a bound, and a process that is
+	 * asked to end does so between rounds: no error, and nothing half done.
 	 */
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 
@@ -420,9 +422,9 @@ start(Oid database)
 	pgstat_report_appname("idgen authority");
 }
 
-/* All that this process will remember. */
+/* What this process remembers between rounds: nothing yet. */
 static IdgenAuthority *
-make_authority(void)
+make_memory(void)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
 	IdgenAuthority *authority = palloc0(sizeof(IdgenAuthority));
@@ -455,7 +457,8 @@ check_orders(void)
 		proc_exit(0);
 	}
 	if (idgen_authorities_yield_wanted())
-		proc_exit(0);			/* its cursors go on with what they were granted */
+		proc_exit(0);			/* its cursors go on with what they were
+								 * granted */
 }
 
 /*
@@ -468,10 +471,11 @@ idgen_authority_main(Datum main_arg)
 	MemoryContext round_context;
 	uint32		wait_event;
 	int64		round_us = 0;	/* monotonic; when the last round began */
-	int64		due_us = 0;		/* monotonic; when the next is to begin; 0 = at once */
+	int64		due_us = 0;		/* monotonic; when the next is to begin; 0 =
+								 * at once */
 
 	start(DatumGetObjectId(main_arg));
-	authority = make_authority();
+	authority = make_memory();
 	wait_event = idgen_wait_event("IdgenAuthorityMain");
 	round_context = AllocSetContextCreate(TopMemoryContext,
 										  "idgen authority round",
@@ -497,8 +501,9 @@ idgen_authority_main(Datum main_arg)
 			proc_exit(0);
 
 		/*
-		 * Nothing else between the rounds takes long.  Of locks there is only that of the
-		 * directory, which is held for moments unless its holder was stopped, too.
+		 * Nothing else between the rounds takes long.  Of locks there is only
+		 * that of the directory, which is held for moments unless its holder
+		 * was stopped, too.
 		 */
 		due_us = idgen_clock_monotonic_us() + sleep_ms * 1000;
 

@@ -20,7 +20,8 @@ typedef struct IdgenQuorum
 	MemoryContext context;		/* of what it points to */
 	struct IdgenSender *senders;	/* [max_wal_senders]; NULL = never read */
 	int64		read_us;		/* monotonic */
-	struct SyncRepConfigData *setting;	/* a copy of the setting they were read for */
+	struct SyncRepConfigData *setting;	/* a copy of the setting they were
+										 * read for */
 } IdgenQuorum;
 
 extern void idgen_quorum_init(IdgenQuorum *quorum);

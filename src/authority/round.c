@@ -131,7 +131,10 @@ leave_out(IdgenJob *job)
 	if (job->outcome != IDGEN_OUTCOME_SERVED)
 		return;
 
-	/* the marks are read anew next time: they may have been not locked but changed */
+	/*
+	 * the marks are read anew next time: they may have been not locked but
+	 * changed
+	 */
 	job->marks->loaded = false;
 	idgen_error_set(&error, IDGEN_ERROR_UNAVAILABLE,
 					"Another session has locked its high-water marks.",
@@ -216,7 +219,7 @@ forget_left_out(IdgenRound *round)
 
 /* Lock the rows that are to be written, without waiting. */
 static void
-lock_rows(IdgenRound *round)
+lock_decided(IdgenRound *round)
 {
 	lock_namespaces(round, false, idgen_grant_rows_lock_authorities);
 	lock_namespaces(round, true, idgen_grant_rows_lock_floors);
@@ -327,7 +330,10 @@ answer_request(IdgenRound *round, int request, const IdgenJob *job)
 	if (answer.error.kind == IDGEN_ERROR_NONE && !idgen_round_grants_to(ticket) &&
 		idgen_confirm_count(confirm, &job->uuid, false) > 0)
 	{
-		/* cursors have been granted more: it is answered when that is confirmed */
+		/*
+		 * cursors have been granted more: it is answered when that is
+		 * confirmed
+		 */
 		answer.outcome = IDGEN_OUTCOME_RETRY;
 		idgen_confirm_set_unconfirmed(confirm, &answer.error);
 	}
@@ -375,7 +381,7 @@ decide_and_write(IdgenRound *round)
 		idgen_round_decide_external(round, &round->jobs[i]);
 		alert(round, &round->jobs[i]);
 	}
-	lock_rows(round);
+	lock_decided(round);
 	idgen_promise_make(round);
 	rows = palloc((round->decision_count + 1) * sizeof(IdgenGrantRow));
 	for (int i = 0; i < round->decision_count; i++)

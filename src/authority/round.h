@@ -22,10 +22,11 @@ typedef struct IdgenDecision
 	IdgenJob   *job;
 	IdgenGrantRow row;
 	IdgenCursorGrant cursor;	/* what a cursor of this server gets, ... */
-	IdgenAnswer *answer;		/* ... or the answer to an external generator; NULL =
-								 * the grant is for a cursor */
-	int64		issues_until;	/* of an external generator: what it has been granted
-								 * lasts until this tick, or is over at the clock */
+	IdgenAnswer *answer;		/* ... or the answer to an external generator;
+								 * NULL = the grant is for a cursor */
+	int64		issues_until;	/* of an external generator: what it has been
+								 * granted lasts until this tick, or is over
+								 * at the clock */
 } IdgenDecision;
 
 /* A worker for a fresh incarnation, and its first grant. */
@@ -42,8 +43,8 @@ typedef struct IdgenRound
 	IdgenAuthority *authority;
 	int			ticket_count;
 	IdgenTicket *tickets;
-	IdgenAnswer *answers;		/* [ticket_count], to requests of external generators
-								 * for a grant */
+	IdgenAnswer *answers;		/* [ticket_count], to requests of external
+								 * generators for a grant */
 	bool		unanswered;		/* some request is to be looked at again soon */
 	int			survey_count;
 	IdgenCursorSurvey *surveys;

@@ -32,7 +32,7 @@ idgen_round_grants_to(const IdgenTicket *ticket)
 }
 
 static void
-refuse(IdgenAnswer *answer, IdgenErrorKind kind, const char *detail, const char *hint)
+refuse_answer(IdgenAnswer *answer, IdgenErrorKind kind, const char *detail, const char *hint)
 {
 	answer->outcome = IDGEN_OUTCOME_REFUSED;
 	idgen_error_set(&answer->error, kind, detail, hint);
@@ -43,7 +43,7 @@ static void
 reject(IdgenJob *job, IdgenAnswer *answer, const char *detail, const char *hint)
 {
 	idgen_stats_add(idgen_job_stats(job), IDGEN_COUNTER_REJECTIONS, 1);
-	refuse(answer, IDGEN_ERROR_REJECTED, detail, hint);
+	refuse_answer(answer, IDGEN_ERROR_REJECTED, detail, hint);
 }
 
 /* May a role have external incarnations of a namespace? */
@@ -92,15 +92,15 @@ external_worker_left(const IdgenRound *round, const IdgenJob *job,
 	if (all < all_max && of_role < idgen_external_role_max(all_max))
 		return true;
 	if (all_max == 0)
-		refuse(answer, IDGEN_ERROR_NO_WORKER,
-			   "It has a single worker, which is for IDs issued in the database.",
-			   "Use a namespace with more workers.");
+		refuse_answer(answer, IDGEN_ERROR_NO_WORKER,
+					  "It has a single worker, which is for IDs issued in the database.",
+					  "Use a namespace with more workers.");
 	else
-		refuse(answer, IDGEN_ERROR_NO_WORKER,
-			   all >= all_max ?
-			   "All workers for external generators have unexpired grants." :
-			   "One role may hold half of the workers for external generators, and this role does.",
-			   "Retry when grants have ended; deactivate incarnations no longer used, so that they get no more.");
+		refuse_answer(answer, IDGEN_ERROR_NO_WORKER,
+					  all >= all_max ?
+					  "All workers for external generators have unexpired grants." :
+					  "One role may hold half of the workers for external generators, and this role does.",
+					  "Retry when grants have ended; deactivate incarnations no longer used, so that they get no more.");
 	return false;
 }
 
@@ -126,9 +126,9 @@ decide_activation(IdgenRound *round, IdgenJob *job, const IdgenTicket *ticket,
 
 	if (role == NULL || !role_may_acquire(job->ns, ticket->role))
 	{
-		refuse(answer, IDGEN_ERROR_FORBIDDEN,
-			   "Activation needs the privilege \"acquire\".",
-			   "Its owner can give it with idgen_allow().");
+		refuse_answer(answer, IDGEN_ERROR_FORBIDDEN,
+					  "Activation needs the privilege \"acquire\".",
+					  "Its owner can give it with idgen_allow().");
 		return;
 	}
 	if (!external_worker_left(round, job, role, answer))
@@ -228,8 +228,10 @@ decide_next(IdgenRound *round, IdgenJob *job, const IdgenRequest *request,
 
 	if (decided_for(round, job, row->worker))
 	{
-		/* two requests of one incarnation at a time: judge the second after the first,
-		 * in the next round */
+		/*
+		 * two requests of one incarnation at a time: judge the second after
+		 * the first, in the next round
+		 */
 		answer->outcome = IDGEN_OUTCOME_RETRY;
 		return;
 	}
@@ -318,7 +320,7 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, const IdgenTicket *ticket,
 			break;
 		case IDGEN_CHAIN_REPEATED:
 			if (request->length_ms != last.asked_ms)
-				refuse(answer, IDGEN_ERROR_OTHER_LENGTH, NULL, NULL);
+				refuse_answer(answer, IDGEN_ERROR_OTHER_LENGTH, NULL, NULL);
 			else
 				idgen_round_set_granted(job, row.worker, request->incarnation,
 										last.grant_id, &last.grant, answer);

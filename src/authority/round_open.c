@@ -22,7 +22,7 @@
 	"Find out who changed the tables of idgen; then call idgen_fence_namespace()."
 
 static void
-refuse(IdgenJob *job, IdgenErrorKind kind, const char *detail, const char *hint)
+refuse_job(IdgenJob *job, IdgenErrorKind kind, const char *detail, const char *hint)
 {
 	IdgenError	error;
 
@@ -46,13 +46,13 @@ find_namespace(const IdgenRound *round, IdgenJob *job)
 		idgen_job_fail(job, IDGEN_OUTCOME_REFUSED, &error);
 	}
 	else if (ns == NULL)
-		refuse(job, IDGEN_ERROR_UNDEFINED, NULL, NULL);
+		refuse_job(job, IDGEN_ERROR_UNDEFINED, NULL, NULL);
 	else if (ns->row.retired || !ns->row.issuing)
-		refuse(job, IDGEN_ERROR_RETIRED,
-			   ns->row.retired ? NULL : "It was created for decoding only.", NULL);
+		refuse_job(job, IDGEN_ERROR_RETIRED,
+				   ns->row.retired ? NULL : "It was created for decoding only.", NULL);
 	else if (ns->format_changed)
-		refuse(job, IDGEN_ERROR_UNAVAILABLE, "Its format was changed from outside.",
-			   "Undo the change: IDs of two formats cannot be told apart.");
+		refuse_job(job, IDGEN_ERROR_UNAVAILABLE, "Its format was changed from outside.",
+				   "Undo the change: IDs of two formats cannot be told apart.");
 	else if (!idgen_same_uuid(&ns->authority.uuid, &job->uuid))
 		/* taken over, or dropped and created again, since it was asked for */
 		job->outcome = IDGEN_OUTCOME_CHANGED;
@@ -94,7 +94,10 @@ bring_marks(IdgenJob *job)
 
 	if (marks->loaded && marks->tables_version != idgen_tables_version)
 	{
-		/* the version first: a change that looking brings to light is for the next time */
+		/*
+		 * the version first: a change that looking brings to light is for the
+		 * next time
+		 */
 		uint64		version = idgen_tables_version;
 		uint64		fingerprint = idgen_tables_fingerprint();
 
@@ -111,13 +114,13 @@ bring_marks(IdgenJob *job)
 		case IDGEN_LOAD_OK:
 			return true;
 		case IDGEN_LOAD_NO_IDENTITY:
-			refuse(job, IDGEN_ERROR_COPIED,
-				   "Its identity is missing, as after a restore of its marks.", NULL);
+			refuse_job(job, IDGEN_ERROR_COPIED,
+					   "Its identity is missing, as after a restore of its marks.", NULL);
 			return false;
 		case IDGEN_LOAD_DAMAGED:
-			refuse(job, IDGEN_ERROR_UNAVAILABLE,
-				   "Its high-water marks were changed from outside: they do not add up to what was granted.",
-				   DAMAGED_HINT);
+			refuse_job(job, IDGEN_ERROR_UNAVAILABLE,
+					   "Its high-water marks were changed from outside: they do not add up to what was granted.",
+					   DAMAGED_HINT);
 			return false;
 	}
 	return false;

@@ -18,7 +18,8 @@
 /* When a slot was last seen in use, and when its cursor is due. */
 typedef struct IdgenActivity
 {
-	uint64		generation;		/* of the cursor that the rest is about; 0 = none */
+	uint64		generation;		/* of the cursor that the rest is about; 0 =
+								 * none */
 	uint64		issued_count;
 	int64		changed_at_us;	/* monotonic */
 	int64		due_at_ms;		/* wall clock; 0 = not known */

@@ -15,7 +15,8 @@ struct IdgenActivity;
 typedef struct IdgenSchedule
 {
 	struct IdgenActivity *activities;	/* [slot_count] */
-	int64		last_use_us;	/* monotonic: of any namespace of this database */
+	int64		last_use_us;	/* monotonic: of any namespace of this
+								 * database */
 } IdgenSchedule;
 
 extern void idgen_schedule_init(IdgenSchedule *schedule);

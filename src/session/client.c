@@ -40,13 +40,13 @@
 static void
 require_postmaster(const char *name)
 {
-	IdgenError error;
+	IdgenError	error;
 
 	if (IsUnderPostmaster)
 		return;
 	idgen_error_set(&error, IDGEN_ERROR_UNAVAILABLE,
-					  "There are no background workers in single-user mode.",
-					  "Start the server normally.");
+					"There are no background workers in single-user mode.",
+					"Start the server normally.");
 	idgen_error_report(&error, name);
 }
 
@@ -178,7 +178,7 @@ idgen_client_fence(const char *name, int64 above)
  */
 void
 idgen_client_adopt(const char *name, int64 above, int32 first_worker,
-					int32 last_worker)
+				   int32 last_worker)
 {
 	IdgenRequest request;
 	IdgenAnswer answer;
@@ -258,9 +258,9 @@ describe_session(IdgenRequest *request)
  * again whatever passes.
  */
 static void
-refuse(const char *name, IdgenErrorKind kind, const char *detail, const char *hint)
+refuse_request(const char *name, IdgenErrorKind kind, const char *detail, const char *hint)
 {
-	IdgenError error;
+	IdgenError	error;
 
 	idgen_error_set(&error, kind, detail, hint);
 	if (name[0] != '\0')
@@ -299,9 +299,9 @@ idgen_client_activate(const char *name, IdgenAnswer *answer, char *token)
 											 "idgen_activate()");
 
 	if (!may_acquire(ns))
-		refuse(ns->name, IDGEN_ERROR_FORBIDDEN,
-			   "Activation needs the privilege \"acquire\".",
-			   "Its owner can give it with idgen_allow().");
+		refuse_request(ns->name, IDGEN_ERROR_FORBIDDEN,
+					   "Activation needs the privilege \"acquire\".",
+					   "Its owner can give it with idgen_allow().");
 	make_token(token);
 	hash_token(token, request.token_hash);
 	describe_session(&request);
@@ -326,9 +326,9 @@ idgen_client_acquire(const char *name, const IdgenRequest *asked, const char *to
 				 errmsg("length must not exceed the horizon of namespace \"%s\"",
 						ns->name)));
 	if (!may_acquire(ns) && !is_holder(asked->incarnation))
-		refuse(ns->name, IDGEN_ERROR_REJECTED,
-			   "It is unknown, or the token is not its token, or another role activated it.",
-			   "Activate a fresh incarnation with idgen_activate().");
+		refuse_request(ns->name, IDGEN_ERROR_REJECTED,
+					   "It is unknown, or the token is not its token, or another role activated it.",
+					   "Activate a fresh incarnation with idgen_activate().");
 	request.incarnation = asked->incarnation;
 	request.request_id = asked->request_id;
 	request.after_grant = asked->after_grant;
@@ -360,9 +360,9 @@ idgen_client_deactivate(int64 incarnation, const char *token)
 	begin_incarnation_request(&request, IDGEN_REQUEST_DEACTIVATE, incarnation,
 							  "idgen_deactivate()");
 	if (!is_holder(incarnation))
-		refuse("", IDGEN_ERROR_REJECTED,
-			   "It is unknown, or the token is not its token, or another role activated it.",
-			   "Check the incarnation and its token.");
+		refuse_request("", IDGEN_ERROR_REJECTED,
+					   "It is unknown, or the token is not its token, or another role activated it.",
+					   "Check the incarnation and its token.");
 	hash_token(token, request.token_hash);
 	finish_request(&request, &answer);
 }
@@ -389,7 +389,7 @@ idgen_client_end(int64 incarnation)
 	begin_incarnation_request(&request, IDGEN_REQUEST_END, incarnation,
 							  "idgen_end_incarnation()");
 	if (!superuser() && !owns_incarnation(incarnation))
-		refuse("", IDGEN_ERROR_FORBIDDEN,
-			   "Only the owner of its namespace ends an incarnation that exists.", NULL);
+		refuse_request("", IDGEN_ERROR_FORBIDDEN,
+					   "Only the owner of its namespace ends an incarnation that exists.", NULL);
 	finish_request(&request, &answer);
 }

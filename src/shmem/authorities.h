@@ -20,18 +20,20 @@ typedef struct IdgenDatabase
 {
 	Oid			database;		/* InvalidOid = unused */
 	pid_t		authority_pid;
-	pid_t		left_pid;		/* a process that has signed off, and may still be
-								 * exiting; 0 = none known */
+	pid_t		left_pid;		/* a process that has signed off, and may
+								 * still be exiting; 0 = none known */
 	Latch	   *authority_latch;
 	int64		started_at_us;	/* monotonic time of the last attempt to start */
-	bool		start_failed;	/* that attempt found no background worker slot */
-	int			starts;			/* attempts since a process last reported for duty */
+	bool		start_failed;	/* that attempt found no background worker
+								 * slot */
+	int			starts;			/* attempts since a process last reported for
+								 * duty */
 	bool		stop_wanted;	/* the database is being dropped */
 	bool		yield_wanted;	/* another database needs the process slot */
 	int64		entered_at_us;	/* monotonic: the process reported for duty */
 	int64		used_at_us;		/* monotonic: the database was last in use */
-	int64		room_asked_at_us;	/* monotonic: another process was asked to leave
-									 * for this database */
+	int64		room_asked_at_us;	/* monotonic: another process was asked to
+									 * leave for this database */
 	uint64		rounds_begun;	/* by this process; the first one takes long */
 	uint64		rounds;			/* those that wrote grants */
 	uint64		grants;			/* that these wrote */

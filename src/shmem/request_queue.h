@@ -14,8 +14,8 @@
 
 typedef enum IdgenRequestKind
 {
-	IDGEN_REQUEST_SERVE,		/* grants for the cursors of a namespace; a first or
-								 * a further cursor */
+	IDGEN_REQUEST_SERVE,		/* grants for the cursors of a namespace; a
+								 * first or a further cursor */
 	IDGEN_REQUEST_ACTIVATE,		/* an external incarnation with a first grant */
 	IDGEN_REQUEST_ACQUIRE,		/* the next grant of an external incarnation */
 	IDGEN_REQUEST_DEACTIVATE,	/* the end of an incarnation, by its holder */
@@ -35,11 +35,12 @@ typedef enum IdgenRequestKind
 typedef struct IdgenRequest
 {
 	IdgenRequestKind kind;
-	int64		expires_at_us;	/* monotonic; nobody waits for it any more then */
+	int64		expires_at_us;	/* monotonic; nobody waits for it any more
+								 * then */
 	char		namespace_name[NAMEDATALEN];
 	pg_uuid_t	namespace_uuid;
-	int			cursors_seen;	/* SERVE: a further cursor is wanted if there are no
-								 * more than these; -1 = not wanted */
+	int			cursors_seen;	/* SERVE: a further cursor is wanted if there
+								 * are no more than these; -1 = not wanted */
 
 	/* --- external generators */
 	int64		incarnation;
@@ -61,8 +62,9 @@ typedef enum IdgenOutcome
 {
 	IDGEN_OUTCOME_SERVED,
 	IDGEN_OUTCOME_RETRY,		/* not yet, and the authority will try again */
-	IDGEN_OUTCOME_CHANGED,		/* not decided: the namespace has been taken over, and
-								 * is to be asked for under the uuid it has now */
+	IDGEN_OUTCOME_CHANGED,		/* not decided: the namespace has been taken
+								 * over, and is to be asked for under the uuid
+								 * it has now */
 	IDGEN_OUTCOME_REFUSED
 } IdgenOutcome;
 
@@ -70,7 +72,8 @@ typedef enum IdgenOutcome
 typedef struct IdgenAnswer
 {
 	IdgenOutcome outcome;
-	IdgenError	error;			/* RETRY, REFUSED: the reason; kind NONE: not known */
+	IdgenError	error;			/* RETRY, REFUSED: the reason; kind NONE: not
+								 * known */
 	int32		worker;
 	int64		incarnation;
 	int64		grant_id;
@@ -99,7 +102,8 @@ typedef struct IdgenQueueEntry
 	Oid			role;			/* that asks */
 	Latch	   *latch;			/* of the process that waits */
 	IdgenRequest request;
-	IdgenAnswer answer;			/* PENDING: why the request has to wait, if known */
+	IdgenAnswer answer;			/* PENDING: why the request has to wait, if
+								 * known */
 } IdgenQueueEntry;
 
 /* A request as the authority process takes it; process and number stand for it. */
