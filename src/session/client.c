@@ -4,18 +4,12 @@
  *
  * What is done here is durable when the call returns, and stays so whatever the
  * calling transaction does next.
- *
- * A token never leaves the session that receives or sends it: the authority
- * sees its hash.  A token is 128 random bits, so a plain SHA-256 of it can be
- * neither guessed nor looked up.
  */
 #include "compat.h"
 
 #include "session/client.h"
 
 #include "access/xlog.h"
-#include "common/cryptohash.h"
-#include "common/sha2.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "tcop/utility.h"
@@ -26,11 +20,10 @@
 
 #include "catalog/namespace_cache.h"
 #include "clock.h"
+#include "session/token.h"
 #include "settings.h"
 #include "shmem/counters.h"
 #include "shmem/shmem.h"
-
-#define TOKEN_BYTES 16
 
 /* --------------------------------------------------------------------
  * Common
@@ -205,36 +198,6 @@ idgen_client_adopt(const char *name, int64 above, int32 first_worker,
  * Incarnations
  * -------------------------------------------------------------------- */
 
-static void
-hash_token(const char *token, uint8 *hash)
-{
-	pg_cryptohash_ctx *context = pg_cryptohash_create(PG_SHA256);
-
-	StaticAssertStmt(IDGEN_TOKEN_HASH_SIZE == PG_SHA256_DIGEST_LENGTH,
-					 "size of a token's hash");
-	if (context == NULL ||
-		pg_cryptohash_init(context) < 0 ||
-		pg_cryptohash_update(context, (const uint8 *) token, strlen(token)) < 0 ||
-		pg_cryptohash_final(context, hash, PG_SHA256_DIGEST_LENGTH) < 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not hash a token")));
-	pg_cryptohash_free(context);
-}
-
-static void
-make_token(char *token)
-{
-	uint8		bytes[TOKEN_BYTES];
-
-	if (!pg_strong_random(bytes, sizeof(bytes)))
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not generate random values")));
-	for (int i = 0; i < TOKEN_BYTES; i++)
-		snprintf(token + 2 * i, 3, "%02x", bytes[i]);
-}
-
 /* Where this session comes from, for the record. */
 static void
 describe_session(IdgenRequest *request)
@@ -302,8 +265,8 @@ idgen_client_activate(const char *name, IdgenAnswer *answer, char *token)
 		refuse_request(ns->name, IDGEN_ERROR_FORBIDDEN,
 					   "Activation needs the privilege \"acquire\".",
 					   "Its owner can give it with idgen_allow().");
-	make_token(token);
-	hash_token(token, request.token_hash);
+	idgen_token_make(token);
+	idgen_token_hash(token, request.token_hash);
 	describe_session(&request);
 	finish_request(&request, answer);
 }
@@ -333,7 +296,7 @@ idgen_client_acquire(const char *name, const IdgenRequest *asked, const char *to
 	request.request_id = asked->request_id;
 	request.after_grant = asked->after_grant;
 	request.length_ms = asked->length_ms;
-	hash_token(token, request.token_hash);
+	idgen_token_hash(token, request.token_hash);
 	finish_request(&request, answer);
 }
 
@@ -363,7 +326,7 @@ idgen_client_deactivate(int64 incarnation, const char *token)
 		refuse_request("", IDGEN_ERROR_REJECTED,
 					   "It is unknown, or the token is not its token, or another role activated it.",
 					   "Check the incarnation and its token.");
-	hash_token(token, request.token_hash);
+	idgen_token_hash(token, request.token_hash);
 	finish_request(&request, &answer);
 }
 

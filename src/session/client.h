@@ -9,9 +9,6 @@
 
 #include "shmem/request_queue.h"
 
-/* 128 random bits in hexadecimal digits, and a terminator. */
-#define IDGEN_TOKEN_SIZE	33
-
 extern void idgen_client_retire(const char *name);
 extern void idgen_client_fence(const char *name, int64 above);
 extern void idgen_client_adopt(const char *name, int64 above,

@@ -18,6 +18,7 @@
 
 #include "sql/arguments.h"
 #include "session/client.h"
+#include "session/token.h"
 
 /* An error context that adds no context, but hides the statement. */
 static void
