@@ -80,30 +80,32 @@ if rule second-of-the-clock 124_clock_steps 'carries the second'; then
 fi
 # With a pause, so that a standstill meets it.
 if rule publish-after-commit pauses:worker 'committed grants'; then
-	take src/authority/round.c '	idgen_round_commit(context);
-	strangers_ended |= open;
-	publish(round);' '	publish(round);
+	take src/authority/round.c '	idgen_transaction_commit(transaction);
+	round->authority->strangers_ended |= open;
+	publish_round(round);' '	publish_round(round);
 	pg_usleep(20000);
-	idgen_round_commit(context);
-	strangers_ended |= open;'
+	idgen_transaction_commit(transaction);
+	round->authority->strangers_ended |= open;'
 fi
 if rule flushed restarts 'none twice|inside grants on record'; then
 	take src/authority/process.c '{"synchronous_commit", "local"}' '{"synchronous_commit", "off"}'
-	take src/authority/round.c '	XLogFlush(XactLastCommitEnd);' ''
+	take src/authority/transaction.c '	XLogFlush(XactLastCommitEnd);' ''
 fi
 
 # --- S2, S3: marks
 
 if rule mark response_loss:connections 'overlap'; then
-	take src/authority/round.c '.high_water = Max(high_water, job->marks->floor)' '.high_water = 0'
+	take src/authority/job.c '.high_water = Max(high_water, job->marks->floor)' '.high_water = 0'
 fi
 # Whatever stands in front of the last look: the tables changed, the rows are elsewhere, a mark is
 # lower than before.
 if rule mark-as-read boundaries:outside 'is not lowered'; then
-	take src/authority/round.c 'marks->loaded = fingerprint == marks->fingerprint;' 'marks->loaded = true;'
-	take src/authority/round.c 'if (!locked[i])
-			round->jobs' 'if (false)
-			round->jobs'
+	take src/authority/round_open.c 'marks->loaded = fingerprint == marks->fingerprint;' 'marks->loaded = true;'
+	take src/authority/round.c 'locked = idgen_grant_rows_lock_marks(tids, count);
+	for (int i = 0; i < count; i++)
+		if (!locked[i])' 'locked = idgen_grant_rows_lock_marks(tids, count);
+	for (int i = 0; i < count; i++)
+		if (false)'
 	take src/sql/guard.c '		refuse_decrease(trigger);
 ' ''
 	take src/catalog/query.c '" WHERE w.ctid = r.t AND w.namespace = r.n AND w.worker = r.w"
@@ -163,7 +165,7 @@ if rule restored-format 110_restored_rows 'another format is refused'; then
 fi
 if rule format-changed 110_restored_rows 'in a format that was changed'; then
 	take src/session/generator.c 'else if (ns->format_changed)' 'else if (false)'
-	take src/authority/round.c 'else if (ns->format_changed)' 'else if (false)'
+	take src/authority/round_open.c 'else if (ns->format_changed)' 'else if (false)'
 fi
 if rule early-marks 110_restored_rows 'has a copy'; then
 	take src/catalog/namespace_rows.c '		if (*copied)
@@ -198,18 +200,18 @@ if rule logged boundaries:damage 'no more is granted'; then
 	take src/catalog/tables.c 'relation->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT' 'false'
 fi
 if rule begin-after-dropped boundaries:dropped 'none twice'; then
-	take src/authority/round.c 'if (!bring_marks(job) || !begin_after_dropped(round, job, ns))' 'if (!bring_marks(job))'
+	take src/authority/round_open.c '!bring_marks(job) || !begin_after_dropped(round, job))' '!bring_marks(job))'
 fi
 if rule begin-after-any-dropped 010_databases 'begins after it'; then
-	take src/authority/round.c 'if (any > idgen_layout_tick_at(layout, near_ms))' 'if (true)'
+	take src/authority/round_open.c 'if (any > idgen_layout_tick_at(layout, near_ms))' 'if (true)'
 fi
 if rule dropped-far-ahead 010_databases 'ran far ahead'; then
-	take src/authority/round.c 'if (any > idgen_layout_tick_at(layout, near_ms))' 'if (false)'
-	take src/authority/round.c 'idgen_ended_dropped_anywhere(near_ms)' 'idgen_ended_dropped_anywhere(PG_INT64_MAX)'
+	take src/authority/round_open.c 'if (any > idgen_layout_tick_at(layout, near_ms))' 'if (false)'
+	take src/authority/round_open.c 'idgen_ended_dropped_anywhere(near_ms)' 'idgen_ended_dropped_anywhere(PG_INT64_MAX)'
 fi
 
 if rule run-ahead-remembered 016_order 'when run_ahead is lowered'; then
-	take src/authority/round.c 'run_ahead_ms / job->ns->row.layout.tick_ms' 'job->ns->run_ahead'
+	take src/authority/round_cursors.c 'run_ahead_ms / job->ns->row.layout.tick_ms' 'job->ns->run_ahead'
 fi
 
 # --- S3: what was promised outside
@@ -251,13 +253,13 @@ if rule drops-before-commit 115_drops 'cannot be written down is refused'; then
 	take src/session/at_commit.c 'write_down_pending(void)' 'pg_attribute_unused() write_down_pending(void)'
 fi
 if rule drops-outside 115_drops 'after what was granted outside'; then
-	take src/authority/round.c 'return (row->external || issues_ahead(ns)) &&' 'return !row->external && issues_ahead(ns) &&'
+	take src/authority/promise.c 'return (row->external || issues_ahead(ns)) &&' 'return !row->external && issues_ahead(ns) &&'
 fi
 if rule drops-ahead 115_drops 'begins after what ran ahead'; then
-	take src/authority/round.c 'return ns->run_ahead > 0 ||' 'return'
+	take src/authority/promise.c 'return ns->run_ahead > 0 ||' 'return'
 fi
 if rule drops-tick 115_drops 'waits for another tick'; then
-	take src/authority/round.c 'ns->run_ahead > 0 || ns->row.layout.tick_ms > 1' 'ns->run_ahead > 0'
+	take src/authority/promise.c 'ns->run_ahead > 0 || ns->row.layout.tick_ms > 1' 'ns->run_ahead > 0'
 fi
 if rule drops-untold 115_drops 'what the damaged tables did not tell'; then
 	take src/shmem/ended.c '(marks != NULL ? marks->told : !entry->external)' '(!entry->external || marks != NULL)'
@@ -266,19 +268,19 @@ if rule drops-renamed 115_drops 'the next one of its old name'; then
 	take src/shmem/ended.c 'if (had_our_name(entry, database, database_name))' 'if (false && had_our_name(entry, database, database_name))'
 fi
 if rule drops-saved 115_drops 'so is a grant outside'; then
-	take src/authority/round.c '	if (unsaved)
+	take src/authority/promise.c '	if (unsaved)
 		idgen_ended_save();' ''
-	take src/authority/round.c '	bool		unsaved = false;
+	take src/authority/promise.c '	bool		unsaved = false;
 
-	for (int i = 0; i < round->item_count; i++)' '	bool		unsaved pg_attribute_unused() = false;
+	for (int i = 0; i < round->decision_count; i++)' '	bool		unsaved pg_attribute_unused() = false;
 
-	for (int i = 0; i < round->item_count; i++)'
+	for (int i = 0; i < round->decision_count; i++)'
 fi
 if rule drops-overtaken 115_drops 'does not know of is not issued again'; then
 	take src/authority/fence.c 'verdict == IDGEN_IDENTITY_SAME && fence_overtaken(ns)' 'false && fence_overtaken(ns)'
 fi
 if rule drops-unwritten 116_bounds 'and still none goes outside'; then
-	take src/authority/round.c '&bounds_ms[i]);' '&bounds_ms[i]), row->marks->promised_ms = bounds_ms[i];'
+	take src/authority/promise.c '&bounds_ms[i]);' '&bounds_ms[i]), row->marks->promised_ms = bounds_ms[i];'
 fi
 if rule drops-killed-last 116_bounds 'begins after what its cursors issued'; then
 	take src/shmem/ended.c 'if (entry->database == database &&
@@ -291,7 +293,7 @@ if rule drops-unknown 134_dropped_unknown 'unknown to the standby'; then
 			continue;' '		continue;'
 fi
 if rule drops-before-copies 134_dropped_unknown 'granted under its name'; then
-	take src/authority/round.c 'idgen_marks_highest(job->marks) > job->marks->floor;' 'job->marks->count > 0;'
+	take src/authority/round_open.c 'idgen_marks_highest(job->marks) > job->marks->floor;' 'job->marks->count > 0;'
 fi
 if rule drops-exact 115_drops 'issued at once, time 2'; then
 	take src/shmem/ended.c 'bool		known = entry->whole &&' 'bool		known = false && entry->whole &&'
@@ -341,7 +343,7 @@ if rule kill-stopped-holder 019_killed:cursor 'begins after all that was granted
 	take src/shmem/slot.c 'last_tick = (int64) pg_atomic_read_u64(&slot->granted_end) - 1' 'last_tick = slot->cursor.last_tick'
 fi
 if rule strangers-ended restarts 'only the incarnation of this life'; then
-	take src/authority/round.c 'if (!strangers_ended)' 'if (false)'
+	take src/authority/round.c 'if (!round->authority->strangers_ended)' 'if (false)'
 fi
 
 # --- S6: a tick, and what fits into it
@@ -434,14 +436,13 @@ if rule cursor-shares-of-owners 021_shares:cursors 'that of another role gets on
 	take src/shmem/eviction.c 'return longest_idle_of_most(&holdings[begin], mine, owner->owner, true);' 'return mine < 0 ? holdings : NULL;'
 fi
 if rule taken-incarnations-ended 021_shares:cursors 'of those that were taken are ended'; then
-	take src/authority/process.c '			activities[i].generation = 0;
-			idgen_round_end_strangers();' '			activities[i].generation = 0;'
+	take src/authority/process.c '		authority->strangers_ended = false;' '		(void) authority;'
 fi
 if rule strangers-start-nothing 021_shares:processes 'has started no process|a stranger is refused'; then
 	take src/session/client.c '	if (!is_holder(incarnation))' '	if (false)'
 fi
 if rule processes-in-turn 021_shares:processes 'a third gets a process'; then
-	take src/shmem/request_queue.c '	idlest->yield_wanted = true;' ''
+	take src/shmem/authorities.c '	idlest->yield_wanted = true;' ''
 fi
 if rule strangers-not-errors 105_privileges 'but not among the errors'; then
 	take src/shmem/counters.c 'error->kind == IDGEN_ERROR_FORBIDDEN ||
@@ -479,17 +480,17 @@ if rule readers-without-lock 020_readers 'served beside thirty readers|read all 
 		Datum'
 fi
 if rule operations-in-turn 018_in_time 'grants come all the same'; then
-	take src/authority/process.c 'if (met_lock)' 'if (false)'
+	take src/authority/command.c 'if (met_lock)' 'if (false)'
 fi
 if rule start-pause 007_database_commands 'but few'; then
-	take src/shmem/request_queue.c 'return START_RETRY_US << (2 * Min(Max(entry->starts - 1, 0), START_STEPS_MAX));' 'return START_RETRY_US;'
+	take src/shmem/authorities.c 'return START_RETRY_US << (2 * Min(Max(entry->starts - 1, 0), START_BACKOFF_MAX));' 'return START_RETRY_US;'
 fi
 if rule setting-exit-on-error 026_hostile 'a setting that ends processes'; then
 	take src/authority/process.c '		{"exit_on_error", "off"},' ''
 fi
 if rule request-of-terminated 026_hostile 'a session that is terminated'; then
-	take src/shmem/request_queue.c 'PG_ENSURE_ERROR_CLEANUP(withdraw, ticket);' 'PG_TRY();'
-	take src/shmem/request_queue.c 'PG_END_ENSURE_ERROR_CLEANUP(withdraw, ticket);' 'PG_CATCH();
+	take src/shmem/request_queue.c 'PG_ENSURE_ERROR_CLEANUP(withdraw, number);' 'PG_TRY();'
+	take src/shmem/request_queue.c 'PG_END_ENSURE_ERROR_CLEANUP(withdraw, number);' 'PG_CATCH();
 	{
 		withdraw(0, ticket);
 		PG_RE_THROW();
@@ -503,7 +504,7 @@ if rule one-change 026_hostile 'a transaction of many changes'; then
 	take src/session/at_commit.c 'if (idgen_shared != NULL && !is_pending_change(namespace_name))' 'if (idgen_shared != NULL && (true || !is_pending_change(namespace_name)))'
 fi
 if rule alerts-limited 026_hostile 'many namespaces with something to tell'; then
-	take src/authority/alert.c 'return count++ < ALERTS_MAX;' 'return count++ >= 0;'
+	take src/authority/alert.c 'return alerts->count++ < ALERTS_MAX;' 'return alerts->count++ >= 0;'
 fi
 if rule ended-shares 026_hostile 'a database with very many namespaces'; then
 	take src/shmem/ended.c 'if (mine >= past)' 'if (past == 0 && mine >= 0)'
@@ -512,7 +513,7 @@ if rule row-type 026_hostile 'a row type that was altered'; then
 	take src/sql/external.c 'if (!intact)' 'if (!intact && false)'
 fi
 if rule operations-by-turns 018_in_time 'a command that waits for no row'; then
-	take src/authority/process.c 'round->requests[(first + i) % round->request_count]' 'round->requests[i]'
+	take src/authority/command.c 'tickets[(first + i) % count]' 'tickets[i]'
 fi
 if rule rows-not-waited-for pauses:row 'and no other'; then
 	take src/authority/process.c '#define LOCK_TIMEOUT		"100ms"' '#define LOCK_TIMEOUT		"0"'
@@ -538,7 +539,7 @@ fi
 # --- S9, DESIGN 8: whose authority, whose incarnation
 
 if rule identity-verified 130_promotion 'split:'; then
-	take src/authority/round.c 'if (!job->marks->verified)' 'if (false)'
+	take src/authority/round_open.c 'if (job->marks->verified)' 'if (true)'
 fi
 if rule timeline response_loss:failover 'the incarnation has ended'; then
 	take src/core/grant.c 'if (recorded->timeline != found->timeline)' 'if (false)'
@@ -619,7 +620,7 @@ if rule fence-ends-all response_loss:failover 'the incarnation has ended'; then
 	idgen_namespace_rows_reset_sums(ns->name);' '	idgen_namespace_rows_reset_sums(ns->name);'
 fi
 if rule asked-again 130_promotion 'very first request'; then
-	take src/authority/process.c 'if (idgen_round_grants_to(taken) && job->changed)' 'if (false)'
+	take src/session/client.c 'while (answer->outcome == IDGEN_OUTCOME_CHANGED &&' 'while (false &&'
 fi
 if rule fence-last-clock 114_fence_facts 'past the clock of the last grant'; then
 	take src/authority/fence.c 'Max(idgen_namespace_rows_last_clock(ns->name),
@@ -633,7 +634,7 @@ if rule fence-highest-mark 114_fence_facts 'past the highest mark'; then
 	take src/authority/fence.c '.highest_mark = idgen_namespace_rows_highest_mark(ns->name),' '.highest_mark = 0,'
 fi
 if rule fence-above 114_fence_facts 'past an ID that somebody has seen'; then
-	take src/authority/command.c 'idgen_fence_raise(ns, tick_above(ns, mail->above));
+	take src/authority/command.c 'idgen_fence_raise(ns, tick_above(ns, request->above));
 	(void)' 'idgen_fence_raise(ns, 0);
 	(void)'
 fi
@@ -644,13 +645,13 @@ if rule fence-kills-cursors 107_fence 'issues nothing yet'; then
 	take src/authority/command.c 'if (aftermath->kill_namespace)' 'if (false)'
 fi
 if rule floor 107_fence 'issues nothing yet'; then
-	take src/authority/round.c 'Max(high_water, job->marks->floor)' 'high_water'
+	take src/authority/job.c 'Max(high_water, job->marks->floor)' 'high_water'
 fi
 if rule repeated-request response_loss:connections 'answered with before'; then
 	take src/core/grant.c 'return IDGEN_CHAIN_REPEATED;' 'return IDGEN_CHAIN_NEXT;'
 fi
 if rule repeated-length 101_retry 'with another length'; then
-	take src/authority/round.c 'if (mail->length_ms != last.asked_ms)' 'if (false)'
+	take src/authority/round_external.c 'if (request->length_ms != last.asked_ms)' 'if (false)'
 fi
 if rule lapsed-last 101_retry 'no worker of an incarnation that lapsed'; then
 	take src/catalog/marks.c 'if (marks->marks[i].high_water > now ||
@@ -660,13 +661,13 @@ if rule numbers-for-json 101_retry 'below 2\^53'; then
 	take src/catalog/identity.c '(UINT64CONST(1) << NUMBER_BITS) - 1' 'PG_INT64_MAX'
 fi
 if rule stale-request response_loss:connections 'ends nothing'; then
-	take src/authority/round.c 'facts.is_recorded = facts.holds_worker &&' 'facts.is_recorded = false && facts.holds_worker &&'
+	take src/authority/round_external.c 'facts.is_recorded = facts.holds_worker &&' 'facts.is_recorded = false && facts.holds_worker &&'
 fi
 if rule one-holder 101_retry 'second holder'; then
-	take src/authority/round.c 'facts.after_grant = mail->after_grant;' 'facts.after_grant = last.grant_id;'
+	take src/authority/round_external.c 'facts.after_grant = request->after_grant;' 'facts.after_grant = last->grant_id;'
 fi
 if rule token 101_retry 'a wrong token'; then
-	take src/authority/round.c 'return difference == 0 &&' 'return'
+	take src/authority/round_external.c 'return difference == 0 &&' 'return'
 fi
 
 # What is secret
@@ -704,7 +705,7 @@ if rule history-target copies 'point in time, recovery_target_name: split is fen
 		!facts'
 fi
 if rule adoption-above copies 'above'; then
-	take src/authority/command.c 'idgen_fence_raise(ns, tick_above(ns, mail->above));
+	take src/authority/command.c 'idgen_fence_raise(ns, tick_above(ns, request->above));
 	idgen_fence_take_over(ns);' 'idgen_fence_raise(ns, 0);
 	idgen_fence_take_over(ns);'
 fi
@@ -723,14 +724,14 @@ fi
 # --- DESIGN 8: the clock
 
 if rule clock-ahead 125_clock_verdicts 'forward: a call is refused'; then
-	take src/authority/round.c 'if (round->clock.verdict == IDGEN_CLOCK_AHEAD)' 'if (false)'
+	take src/authority/round_open.c 'if (round->clock.verdict == IDGEN_CLOCK_AHEAD)' 'if (false)'
 fi
 if rule clock-ahead-fence 125_clock_verdicts 'nor is a fence set'; then
 	take src/authority/command.c 'if (clock.verdict == IDGEN_CLOCK_AHEAD)' 'if (false)'
 	take src/authority/fence.c 'if (clock.verdict == IDGEN_CLOCK_AHEAD)' 'if (false)'
 fi
 if rule clock-behind 125_clock_verdicts 'and for external generators'; then
-	take src/authority/round.c 'job->not_before = idgen_layout_tick_at(&ns->row.layout, round->clock.latest_ms);' \
+	take src/authority/round_open.c 'job->not_before = idgen_layout_tick_at(&job->ns->row.layout, round->clock.latest_ms);' \
 		'job->not_before = job->now;'
 fi
 if rule clock-remembered 125_clock_verdicts 'while the server was down: refused'; then
@@ -780,7 +781,7 @@ if rule quorum-named 131_quorum 'a standby that is not named'; then
 	take src/authority/quorum.c 'return place_in_setting(status->st_appname);' 'return 1;'
 fi
 if rule quorum-needed 131_quorum 'nothing was granted'; then
-	take src/authority/round.c 'if (ns->quorum && !quorum_available(job))' 'if (false)'
+	take src/authority/round_open.c 'if (job->ns->quorum && !quorum_available(round, job))' 'if (false)'
 fi
 if rule quorum-left 131_quorum 'cannot be given up while nothing is confirmed'; then
 	take src/sql/namespaces.c 'if (!idgen_quorum_wait(' 'if (false && !idgen_quorum_wait('
@@ -797,10 +798,10 @@ if rule policy-change-waits 132_policy 'the policy is not changed under it'; the
 	take src/sql/namespaces.c '		idgen_policy_begin_change(ns->name, until_us);' '		;'
 fi
 if rule policy-answered-each 132_policy 'the answer was given before that'; then
-	take src/authority/round.c '		answer(round, &round->jobs[i]);
+	take src/authority/round.c '		answer_requests(round, &round->jobs[i]);
 	}' '	}
 	for (int i = 0; i < round->job_count; i++)
-		answer(round, &round->jobs[i]);'
+		answer_requests(round, &round->jobs[i]);'
 fi
 if rule policy-committed 131_quorum 'nor given up in one'; then
 	take src/sql/namespaces.c 'if (changed_here)' 'if (false)'
@@ -809,10 +810,10 @@ if rule policy-flushed 131_quorum 'a change is flushed'; then
 	take src/sql/namespaces.c '	ForceSyncCommit();' ''
 fi
 if rule others-reservations 131_quorum 'and is the only one'; then
-	take src/authority/round.c 'generation_before = idgen_pool_last_generation();' 'generation_before = 0;'
+	take src/authority/transaction.c 'generation_before = idgen_pool_last_generation();' 'generation_before = 0;'
 fi
 if rule published-again 131_quorum 'without a hole'; then
-	take src/authority/round.c 'if (publish_again(job, survey, mark))' 'if (false)'
+	take src/authority/round_cursors.c 'if (publish_again(round, job, survey, mark))' 'if (false)'
 fi
 
 # --- which ID space a namespace is

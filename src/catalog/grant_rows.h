@@ -18,7 +18,7 @@
 typedef struct IdgenHolder
 {
 	char		role[NAMEDATALEN];
-	const IdgenMail *mail;		/* address, application, token hash */
+	const IdgenRequest *request;	/* address, application, token hash */
 } IdgenHolder;
 
 /* A grant to be written. */

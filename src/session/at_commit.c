@@ -26,7 +26,7 @@
 
 #include "clock.h"
 #include "shmem/ended.h"
-#include "shmem/request_queue.h"
+#include "shmem/authorities.h"
 #include "shmem/pool.h"
 #include "shmem/shmem.h"
 #include "shmem/counters.h"
@@ -161,7 +161,7 @@ database_dropped(Oid database)
 {
 	IdgenPending *entry = remember(IDGEN_CAUSE_DATABASE_DROPPED, database, "");
 
-	idgen_queue_stop_authority(database, STOP_WITHIN_US);
+	idgen_authorities_stop(database, STOP_WITHIN_US);
 	write_down(entry);
 }
 

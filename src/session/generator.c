@@ -349,16 +349,16 @@ call_begin(IdgenCall *call, IdgenNamespace *ns, int64 until_us)
 static uint64
 post_request(IdgenCall *call, bool another)
 {
-	IdgenMail	mail;
+	IdgenRequest request;
 
-	memset(&mail, 0, sizeof(mail));
-	mail.kind = IDGEN_REQUEST_SERVE;
-	strlcpy(mail.namespace_name, call->ns->name, NAMEDATALEN);
-	mail.namespace_uuid = call->ns->authority.uuid;
-	mail.cursors_seen = another ? call->ns->ref_count : -1;
-	mail.expires_at_us = call->may_wait ? call->until_us :
+	memset(&request, 0, sizeof(request));
+	request.kind = IDGEN_REQUEST_SERVE;
+	strlcpy(request.namespace_name, call->ns->name, NAMEDATALEN);
+	request.namespace_uuid = call->ns->authority.uuid;
+	request.cursors_seen = another ? call->ns->ref_count : -1;
+	request.expires_at_us = call->may_wait ? call->until_us :
 		idgen_clock_monotonic_us() + UNATTENDED_US;
-	return idgen_queue_post(&mail);
+	return idgen_queue_post(&request);
 }
 
 /* Ask for one more cursor, without waiting for it. */

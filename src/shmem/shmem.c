@@ -38,9 +38,9 @@
 #include "storage/shmem.h"
 
 #include "random.h"
+#include "shmem/authorities.h"
 #include "shmem/clock_judge.h"
 #include "shmem/counters.h"
-#include "shmem/database.h"
 #include "shmem/ended.h"
 #include "shmem/lock.h"
 #include "shmem/pool.h"
@@ -61,7 +61,7 @@ static const IdgenArea areas[] = {
 	{"idgen slots", idgen_slots_size, idgen_slots_init},
 	{"idgen pool", idgen_pool_size, idgen_pool_init},
 	{"idgen requests", idgen_queue_size, idgen_queue_init},
-	{"idgen databases", idgen_databases_size, idgen_databases_init},
+	{"idgen authorities", idgen_authorities_size, idgen_authorities_init},
 	{"idgen counters", idgen_counters_size, idgen_counters_init},
 	{"idgen clock", idgen_clock_judge_size, idgen_clock_judge_init},
 	{"idgen ended", idgen_ended_size, idgen_ended_init},

@@ -27,7 +27,7 @@ typedef struct IdgenShared
 	struct IdgenSlots *slots;
 	struct IdgenPool *pool;
 	struct IdgenRequestQueue *queue;
-	struct IdgenDatabases *databases;
+	struct IdgenAuthorities *authorities;
 	struct IdgenCountersTable *counters;
 	struct IdgenClockState *clock;
 	struct IdgenEndedState *ended;

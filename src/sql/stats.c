@@ -19,9 +19,9 @@
 
 #include "clock.h"
 #include "kernel_clock.h"
+#include "shmem/authorities.h"
 #include "shmem/clock_judge.h"
 #include "shmem/counters.h"
-#include "shmem/database.h"
 #include "shmem/lock.h"
 #include "shmem/pool.h"
 #include "shmem/request_queue.h"
@@ -209,7 +209,7 @@ idgen_stat_authority_process(PG_FUNCTION_ARGS)
 	idgen_require_preloaded();
 	InitMaterializedSRF(fcinfo, 0);
 	cursor_count = idgen_pool_count();
-	idgen_database_read(MyDatabaseId, &copy);
+	idgen_authorities_read(MyDatabaseId, &copy);
 	idgen_clock_judge_read(&record, &steps);
 	idgen_kernel_clock_read(&kernel);
 	idgen_counters_read_authority_pauses(&pauses);

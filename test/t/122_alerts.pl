@@ -174,7 +174,7 @@ my $stopped = stop_worker($node, 'postgres');
 select(undef, undef, undef, 3.5);
 kill 'CONT', $stopped;
 ok(wait_until(sub { said($paused) > 0 }), 'that a worker was stopped is in the log');
-like(log_since($node, 0), qr/DETAIL:  No grant was made in that time\.\n.*HINT:  Look whether the process or its machine was stopped/, 'and what to do');
+like(log_since($node, 0), qr/DETAIL:  No grant was made in that time\.\n.*HINT:  Check whether the process or its machine was stopped/, 'and what to do');
 
 # --- fsync.
 
