@@ -1,6 +1,6 @@
 /*
  * compat.h
- *		Differences between PostgreSQL 15 and 19, all of them.
+ *		All differences between PostgreSQL 15 and 19 that matter here.
  *
  * No other file tests PG_VERSION_NUM.
  */
@@ -12,19 +12,23 @@
 #include "fmgr.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
+#include "utils/acl.h"
+#include "utils/backend_status.h"
+#include "utils/jsonb.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
+#include "utils/wait_event.h"
 
 #if PG_VERSION_NUM < 150000
 #error "idgen needs PostgreSQL 15 or later"
 #endif
 
-/* Functions that do not return are marked in front since 18. */
+/* Since 18 the mark of a function that does not return stands in front of it. */
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn	pg_attribute_noreturn()
 #endif
 
-/* What is inside a varlena: not part of postgres.h since 16. */
+/* Access to the inside of a varlena has a header of its own since 16. */
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
 #endif
@@ -36,7 +40,7 @@
 #define idgen_my_proc_number()	(MyProc->pgprocno)
 #endif
 
-/* LWLock tranches: 19 creates and names them in one call. */
+/* Since 19 one call creates an LWLock tranche and names it. */
 #if PG_VERSION_NUM >= 190000
 #define idgen_new_tranche(name)			LWLockNewTrancheId(name)
 #define idgen_register_tranche(id, name)	((void) 0)
@@ -47,15 +51,15 @@
 
 /* Custom wait events have names since 17. */
 #if PG_VERSION_NUM >= 170000
-#include "utils/wait_event.h"
 #define idgen_wait_event(name)	WaitEventExtensionNew(name)
 #else
-#include "utils/wait_event.h"
 #define idgen_wait_event(name)	PG_WAIT_EXTENSION
 #endif
 
-/* The status of a process in the local copy, by place from 1; the name changed in 16. */
-#include "utils/backend_status.h"
+/*
+ * The status of a process in the local copy, by its place from 1; PostgreSQL's name for
+ * this changed in 16.
+ */
 static inline const PgBackendStatus *
 idgen_backend_status(int place)
 {
@@ -67,16 +71,14 @@ idgen_backend_status(int place)
 	return local == NULL ? NULL : &local->backendStatus;
 }
 
-/* Who may give something to a role; since 16 membership alone is not enough. */
-#include "utils/acl.h"
+/* May this role give something to another?  Since 16 membership alone is not enough. */
 #if PG_VERSION_NUM >= 160000
 #define idgen_check_may_give_to(giver, role)	check_can_set_role(giver, role)
 #else
 #define idgen_check_may_give_to(giver, role)	check_is_member_of_role(giver, role)
 #endif
 
-/* A jsonb in the making; since 19 PostgreSQL's own state keeps the result as well. */
-#include "utils/jsonb.h"
+/* A jsonb that is being built; since 19 PostgreSQL's own state keeps the result as well. */
 #if PG_VERSION_NUM >= 190000
 typedef JsonbInState IdgenJsonbState;
 #define idgen_jsonb_push(state, token, value) \

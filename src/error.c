@@ -26,7 +26,6 @@ error_text(IdgenErrorKind kind)
 	switch (kind)
 	{
 		case IDGEN_ERROR_NONE:
-		case IDGEN_ERROR_AGAIN:
 			break;
 		case IDGEN_ERROR_CAPACITY:
 			return (IdgenErrorText)
@@ -190,7 +189,7 @@ idgen_error_copy(char *to, const char *words)
 const char *
 idgen_error_name(IdgenErrorKind kind)
 {
-	if (kind == IDGEN_ERROR_NONE || kind == IDGEN_ERROR_AGAIN)
+	if (kind == IDGEN_ERROR_NONE)
 		return "";
 	return unpack_sql_state(error_text(kind).sqlstate);
 }

@@ -25,7 +25,6 @@
 typedef enum IdgenErrorKind
 {
 	IDGEN_ERROR_NONE,
-	IDGEN_ERROR_AGAIN,		/* inside the authority: judge it next round */
 	IDGEN_ERROR_CAPACITY,		/* IG003: every sequence value usable now is
 								 * spent */
 	IDGEN_ERROR_NO_WORKER,	/* IG003: every worker is reserved past the

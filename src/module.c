@@ -6,7 +6,6 @@
 
 #include "miscadmin.h"
 
-#include "authority/process.h"
 #include "session/at_commit.h"
 #include "log.h"
 #include "catalog/namespace_cache.h"
@@ -34,6 +33,5 @@ _PG_init(void)
 	{
 		idgen_shmem_install_hooks();
 		idgen_at_commit_install();
-		idgen_authority_init();
 	}
 }

@@ -214,7 +214,7 @@ stage_sim()
 }
 
 # ---------------------------------------------------------------------------------------------
-# build: warnings are errors, and every header compiles alone
+# build: warnings are errors, includes point one way, and every header compiles alone
 
 build()
 {
@@ -240,6 +240,13 @@ stage_build()
 		failed=1
 		return 1
 	fi
+	if test/includes.sh; then
+		echo 'includes .. ok'
+		passed=$((passed + 1))
+	else
+		echo 'includes .. FAILED'
+		failed=$((failed + 1))
+	fi
 	cc=${CC:-$("$PG_CONFIG" --cc)}
 	# Those of the core are looked at by its own tests, without PostgreSQL.
 	for header in src/*.h src/*/*.h; do
@@ -254,7 +261,7 @@ stage_build()
 			failed=$((failed + 1))
 		fi
 	done
-	[ "$failed" -gt 0 ] || echo "$((passed - 1)) headers alone .. ok"
+	[ "$failed" -gt 0 ] || echo "$((passed - 2)) headers alone .. ok"
 	[ "$failed" -eq 0 ]
 }
 

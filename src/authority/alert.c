@@ -1,9 +1,9 @@
 /*
  * alert.c
- *		Log conditions of a namespace, once per change of state.
+ *		Log conditions of namespaces once when they begin, and failures not too often.
  *
- * What has been logged is kept with the statistics, in shared memory, so that a
- * worker that comes and goes does not repeat it.
+ * Which conditions have been logged is kept with the statistics, in shared memory, so
+ * that an authority process that comes and goes does not repeat them.
  */
 #include "compat.h"
 
@@ -16,7 +16,7 @@
 #include "settings.h"
 #include "shmem/counters.h"
 
-/* A field with less than this left is near its end. */
+/* A timestamp field with less than this left is near its end. */
 #define LIFETIME_SHORT_MS	(INT64_C(2) * 365 * 24 * 3600 * 1000)
 
 /*
@@ -29,51 +29,57 @@
 /* Pauses of the authority process are logged no more often. */
 #define PAUSES_APART_US		INT64_C(60000000)
 
-/* So many messages in a minute, from one database. */
+/*
+ * A failure that comes again within this time is not logged again.  On a full disk, say,
+ * one table fails after the other, and some rounds succeed in between.
+ */
+#define FAILURES_APART_US	INT64_C(60000000)
+
+/* At most this many messages a minute from one database. */
 #define ALERTS_MAX			20
-#define ALERTS_WITHIN_US	INT64_C(60000000)
+#define MINUTE_US			INT64_C(60000000)
 
 /*
- * Is another message a minute too many?  What was logged is noted in the statistics of a
- * namespace, which are given to others where namespaces are many: then it would be
- * logged again and again, as fast as they are used.
+ * May another message be logged in this minute?  What was logged is noted in the
+ * statistics of a namespace, and where namespaces are many, statistics are taken from
+ * one and given to another.  Without a limit the same condition would be logged as often
+ * as that happens.
  */
 static bool
-may_log(void)
+may_log(IdgenAlerts *alerts)
 {
-	static int64 since_us = 0;
-	static int	count = 0;
 	int64		now_us = idgen_clock_monotonic_us();
 
-	if (since_us == 0 || now_us - since_us >= ALERTS_WITHIN_US)
+	if (alerts->minute_us == 0 || now_us - alerts->minute_us >= MINUTE_US)
 	{
-		since_us = now_us;
-		count = 0;
+		alerts->minute_us = now_us;
+		alerts->count = 0;
 	}
-	return count++ < ALERTS_MAX;
+	return alerts->count++ < ALERTS_MAX;
 }
 
 /*
- * Note a condition; true if it has just begun to hold, and is to be logged.  What is
- * not logged has not begun yet.
+ * Note a condition; true if it has just begun to hold, and is to be logged.  A condition
+ * that may not be logged yet has not begun yet.
  */
 static bool
-begins(IdgenStats *stats, IdgenAlert alert, bool holds)
+begins(IdgenAlerts *alerts, IdgenCounters *stats, IdgenAlert alert, bool holds)
 {
-	bool		begun = holds && !stats->alerted[alert] && may_log();
+	bool		begun = holds && !stats->alerted[alert] && may_log(alerts);
 
 	stats->alerted[alert] = holds && (stats->alerted[alert] || begun);
 	return begun;
 }
 
 static void
-check_lifetime(const IdgenNamespace *ns, int64 now, IdgenStats *stats)
+check_lifetime(IdgenAlerts *alerts, const IdgenNamespace *ns, int64 now,
+			   IdgenCounters *stats)
 {
 	const IdgenLayout *layout = &ns->row.layout;
 	int64		left = idgen_layout_tick_count(layout) - now;
 	bool		is_short = left < LIFETIME_SHORT_MS / layout->tick_ms;
 
-	if (begins(stats, IDGEN_ALERT_LIFETIME, is_short))
+	if (begins(alerts, stats, IDGEN_ALERT_LIFETIME, is_short))
 		ereport(LOG,
 				(errmsg("the timestamp field of idgen namespace \"%s\" lasts less than two years",
 						ns->name),
@@ -83,8 +89,8 @@ check_lifetime(const IdgenNamespace *ns, int64 now, IdgenStats *stats)
 }
 
 static void
-check_workers(const IdgenNamespace *ns, const IdgenMarks *marks, int64 now,
-			  const IdgenWorkerRange *range, IdgenStats *stats)
+check_workers(IdgenAlerts *alerts, const IdgenNamespace *ns, const IdgenMarks *marks,
+			  int64 now, const IdgenWorkerRange *range, IdgenCounters *stats)
 {
 	int64		workers = idgen_worker_range_size(range);
 	int64		reserved = 0;
@@ -93,7 +99,7 @@ check_workers(const IdgenNamespace *ns, const IdgenMarks *marks, int64 now,
 		if (marks->marks[i].high_water > now &&
 			idgen_worker_in_range(range, marks->marks[i].worker))
 			reserved++;
-	if (begins(stats, IDGEN_ALERT_WORKERS, workers >= WORKERS_FEW &&
+	if (begins(alerts, stats, IDGEN_ALERT_WORKERS, workers >= WORKERS_FEW &&
 			   workers - reserved < (workers + WORKERS_FREE_ONE_IN - 1) /
 			   WORKERS_FREE_ONE_IN))
 		ereport(LOG,
@@ -109,10 +115,10 @@ compare_roles(const void *a, const void *b)
 	return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
-/* A role has its share of the workers, if that has not been said before. */
+/* Say that a role has its share of the workers, if that has not been said before. */
 static void
 say_share(const IdgenNamespace *ns, const char *role, int64 role_max, uint64 bit,
-		  IdgenStats *stats)
+		  IdgenCounters *stats)
 {
 	if ((stats->shares_alerted & bit) == 0)
 		ereport(LOG,
@@ -123,16 +129,16 @@ say_share(const IdgenNamespace *ns, const char *role, int64 role_max, uint64 bit
 }
 
 /*
- * Roles that can have no further external generator.  The workers as a whole may be
- * far from short then.
+ * Find roles that can have no further external generator.  The namespace as a whole may
+ * have plenty of workers then.
  */
 static void
 check_shares(const IdgenNamespace *ns, const IdgenMarks *marks, int64 now,
-			 const IdgenWorkerRange *range, IdgenStats *stats)
+			 const IdgenWorkerRange *range, IdgenCounters *stats)
 {
 	int64		workers = idgen_worker_range_size(range);
 	int64		role_max = idgen_external_role_max(idgen_external_workers_max(workers,
-																			 idgen_max_workers_per_namespace));
+																			  idgen_max_workers_per_namespace));
 	const char **roles = palloc((marks->count + 1) * sizeof(char *));
 	int			count = 0;
 	uint64		alerted = 0;
@@ -161,9 +167,9 @@ check_shares(const IdgenNamespace *ns, const IdgenMarks *marks, int64 now,
 }
 
 static void
-check_fsync(const IdgenNamespace *ns, IdgenStats *stats)
+check_fsync(IdgenAlerts *alerts, const IdgenNamespace *ns, IdgenCounters *stats)
 {
-	if (begins(stats, IDGEN_ALERT_FSYNC, !enableFsync))
+	if (begins(alerts, stats, IDGEN_ALERT_FSYNC, !enableFsync))
 		ereport(LOG,
 				(errmsg("idgen namespace \"%s\" is not safe against a crash of the machine",
 						ns->name),
@@ -172,38 +178,54 @@ check_fsync(const IdgenNamespace *ns, IdgenStats *stats)
 }
 
 /*
- * The authority worker begins a turn so much later than it should; of a pause it is
- * said once a minute at most.
+ * The authority process begins a round this much later than it should.  A pause is
+ * logged once a minute at most.
  */
 void
-idgen_alert_pause(int64 late_us)
+idgen_alert_pause(IdgenAlerts *alerts, int64 late_us)
 {
-	static int64 said_at_us = 0;	/* monotonic */
 	int64		now_us = idgen_clock_monotonic_us();
 
-	if (!idgen_stats_note_authority_pause(late_us) ||
-		(said_at_us != 0 && now_us - said_at_us < PAUSES_APART_US))
+	if (!idgen_counters_note_authority_pause(late_us) ||
+		(alerts->pause_us != 0 && now_us - alerts->pause_us < PAUSES_APART_US))
 		return;
-	said_at_us = now_us;
+	alerts->pause_us = now_us;
 	ereport(LOG,
 			(errmsg("the idgen authority process did not run for " INT64_FORMAT " ms",
 					late_us / 1000),
 			 errdetail("No grant was made in that time."),
-			 errhint("Look whether the process or its machine was stopped, or has too few processors.")));
+			 errhint("Check whether the process or its machine was stopped, or has too few processors.")));
+}
+
+/* A round has failed.  The same kind of failure is not logged for ever. */
+void
+idgen_alert_failure(IdgenAlerts *alerts, const char *message, int sqlstate)
+{
+	int64		now_us = idgen_clock_monotonic_us();
+	bool		again = sqlstate == alerts->failure &&
+		now_us - alerts->failure_us < FAILURES_APART_US;
+
+	alerts->failure = sqlstate;
+	alerts->failure_us = now_us;
+	if (!again)
+		ereport(LOG,
+				(errmsg("idgen authority could not grant: %s", message),
+				 errdetail("It goes on trying; failures of this kind are not logged again before a minute has passed without one.")));
 }
 
 /*
- * Check a namespace of which a round has just been decided; stats may be NULL,
- * then nothing is said.
+ * Check a namespace for which a round has just decided.  Without statistics, which may
+ * be NULL, nothing is logged.
  */
 void
-idgen_alert_check(const IdgenNamespace *ns, const IdgenMarks *marks, int64 now,
-				  const IdgenWorkerRange *range, IdgenStats *stats)
+idgen_alert_check(IdgenAlerts *alerts, const IdgenNamespace *ns,
+				  const IdgenMarks *marks, int64 now, const IdgenWorkerRange *range,
+				  IdgenCounters *stats)
 {
 	if (stats == NULL)
 		return;
-	check_lifetime(ns, now, stats);
-	check_workers(ns, marks, now, range, stats);
+	check_lifetime(alerts, ns, now, stats);
+	check_workers(alerts, ns, marks, now, range, stats);
 	check_shares(ns, marks, now, range, stats);
-	check_fsync(ns, stats);
+	check_fsync(alerts, ns, stats);
 }

@@ -1,6 +1,6 @@
 /*
  * alert.h
- *		Tell the server log what an operator should know in time.
+ *		Messages to the server log that an operator should see in time.
  */
 #ifndef IDGEN_ALERT_H
 #define IDGEN_ALERT_H
@@ -9,11 +9,23 @@
 
 #include "catalog/marks.h"
 #include "catalog/namespace_cache.h"
-#include "shmem/shmem.h"
+#include "shmem/counters.h"
 
-extern void idgen_alert_check(const IdgenNamespace *ns, const IdgenMarks *marks,
-							  int64 now, const IdgenWorkerRange *range,
-							  IdgenStats *stats);
-extern void idgen_alert_pause(int64 late_us);
+/* What this process has logged lately; times on the monotonic clock, 0 = never. */
+typedef struct IdgenAlerts
+{
+	int64		minute_us;		/* when the minute began of which messages are
+								 * counted */
+	int			count;			/* those about namespaces in that minute */
+	int64		pause_us;		/* when a pause of the process was logged */
+	int64		failure_us;		/* when a round failed last, ... */
+	int			failure;		/* ... and its SQLSTATE */
+} IdgenAlerts;
+
+extern void idgen_alert_check(IdgenAlerts *alerts, const IdgenNamespace *ns,
+							  const IdgenMarks *marks, int64 now,
+							  const IdgenWorkerRange *range, IdgenCounters *stats);
+extern void idgen_alert_pause(IdgenAlerts *alerts, int64 late_us);
+extern void idgen_alert_failure(IdgenAlerts *alerts, const char *message, int sqlstate);
 
 #endif							/* IDGEN_ALERT_H */

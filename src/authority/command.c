@@ -1,54 +1,71 @@
 /*
  * command.c
- *		Operations on namespaces and incarnations, each in a transaction of the
- *		authority worker of its own, durable when it is answered.
+ *		Carry out commands on namespaces and incarnations, each in a transaction of its
+ *		own that is durable when it is answered.
  *
- * The privilege is checked here, against the role that asks, because only here
- * it is checked against what is committed.
+ * Privileges are checked here, against the role that asks, because only here they are
+ * checked against what is committed.
  */
 #include "compat.h"
 
 #include "authority/command.h"
 
 #include "miscadmin.h"
-#include "utils/memutils.h"
 
+#include "authority/authority.h"
 #include "authority/fence.h"
+#include "authority/round.h"
+#include "authority/transaction.h"
 #include "catalog/grant_rows.h"
 #include "catalog/marks.h"
 #include "catalog/namespace_cache.h"
 #include "catalog/namespace_rows.h"
 #include "catalog/policy_lock.h"
-#include "shmem/pool.h"
-#include "authority/confirm.h"
-#include "authority/round.h"
-#include "shmem/counters.h"
-#include "shmem/clock_judge.h"
 #include "catalog/tables.h"
+#include "clock.h"
+#include "shmem/clock_judge.h"
+#include "shmem/counters.h"
+#include "shmem/pool.h"
+
+/*
+ * The pause before a command that met a lock is tried again, no matter who wakes the
+ * process: it may take the whole lock timeout each time, and no grant is made meanwhile.
+ */
+#define RETRY_AFTER_US	INT64_C(500000)
 
 /* How far in the future an ID may be that a fence is to rise above. */
 #define ABOVE_MAX_MS	INT64_C(86400000)
 
-/* What an operation leaves to be done when it has committed. */
+/* What a command leaves to be done when it has committed. */
 typedef struct IdgenAftermath
 {
-	bool		kill_namespace; /* its cursors */
-	pg_uuid_t	uuid;
-	bool		kill_incarnation;	/* the cursor of that one */
-	int64		floor;			/* that was set; 0 = none was */
-	IdgenNamespace *ns;			/* whose durability the answer has */
+	bool		kill_namespace; /* end the cursors of the namespace ... */
+	pg_uuid_t	uuid;			/* ... with this uuid */
+	bool		kill_incarnation;	/* end the cursor of the incarnation asked
+									 * about */
+	int64		floor;			/* the new floor; 0 = unchanged */
+	IdgenNamespace *ns;			/* the answer is as durable as this namespace
+								 * asks */
 } IdgenAftermath;
+
+/* A command that met a lock. */
+typedef struct IdgenCommandPause
+{
+	uint64		number;			/* of its request */
+	int64		until_us;		/* monotonic: not tried before */
+} IdgenCommandPause;
 
 /* --------------------------------------------------------------------
  * Namespaces
  * -------------------------------------------------------------------- */
 
 /*
- * Look a namespace up whose durability the answer has; its policy stays as it is
- * until the answer is given.  NULL and the failure if that cannot be.
+ * Look up the namespace that a command is about.  Its policy stays as it is until the
+ * answer is given.  NULL if there is none, or with an error if its policy is being
+ * changed.
  */
 static IdgenNamespace *
-find_namespace(const char *name, IdgenError *error, IdgenAftermath *aftermath)
+find_and_hold(const char *name, IdgenError *error, IdgenAftermath *aftermath)
 {
 	if (!idgen_policy_hold(name, error))
 		return NULL;
@@ -57,21 +74,19 @@ find_namespace(const char *name, IdgenError *error, IdgenAftermath *aftermath)
 }
 
 /*
- * The namespace of a request, locked, if the role owns it; else NULL and the
- * failure.  What another session has locked is not waited for: that would hold
- * up all others.
+ * The namespace of a request, locked, if the role owns it; else NULL, with an error.  A
+ * lock of another session is not waited for: that would hold up everybody else.
  */
 static IdgenNamespace *
-owned_namespace(const IdgenMailTaken *request, IdgenError *error,
-				IdgenAftermath *aftermath)
+lock_owned(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *aftermath)
 {
-	IdgenNamespace *ns = find_namespace(request->mail.namespace_name, error, aftermath);
+	IdgenNamespace *ns = find_and_hold(ticket->request.namespace_name, error, aftermath);
 
 	if (error->kind != IDGEN_ERROR_NONE)
 		return NULL;
 	if (ns == NULL)
 		idgen_error_set(error, IDGEN_ERROR_UNDEFINED, NULL, NULL);
-	else if (!idgen_namespace_owned(ns, request->role))
+	else if (!idgen_namespace_owned(ns, ticket->role))
 	{
 		idgen_error_set(error, IDGEN_ERROR_NOT_OWNER, NULL, NULL);
 		ns = NULL;
@@ -79,8 +94,8 @@ owned_namespace(const IdgenMailTaken *request, IdgenError *error,
 	else if (!idgen_namespace_rows_lock(ns->name))
 	{
 		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE,
-						  "Another session has locked the namespace.",
-						  "Retry; if it goes on, look in pg_locks for who holds it.");
+						"Another session has locked the namespace.",
+						"Retry; if it goes on, look in pg_locks for who holds it.");
 		ns = NULL;
 	}
 	return ns;
@@ -95,7 +110,7 @@ retire(IdgenNamespace *ns, IdgenAftermath *aftermath)
 	aftermath->uuid = ns->authority.uuid;
 }
 
-/* The first tick past an ID that somebody has seen; 0 if there is none. */
+/* The first tick past an ID that somebody has seen; 0 for no ID. */
 static int64
 tick_above(const IdgenNamespace *ns, int64 id)
 {
@@ -110,8 +125,8 @@ tick_above(const IdgenNamespace *ns, int64 id)
 }
 
 /*
- * Can a floor be set past an ID (0 = none)?  Not while the clock may be far in the
- * future, nor so far ahead of it that the namespace would be at its end.
+ * Can a floor be set past an ID (0 = none)?  Not while the clock may be far in the future,
+ * and not so far ahead of the clock that the namespace would be as good as ended.
  */
 static bool
 can_fence_above(const IdgenNamespace *ns, int64 above, IdgenError *error)
@@ -135,9 +150,9 @@ can_fence_above(const IdgenNamespace *ns, int64 above, IdgenError *error)
 	return false;
 }
 
-/* A fence on demand; only the authority itself can fence what is its own. */
+/* A fence on demand; only a namespace that this authority owns can be fenced. */
 static void
-fence(IdgenNamespace *ns, const IdgenMail *mail, IdgenError *error,
+fence(IdgenNamespace *ns, const IdgenRequest *request, IdgenError *error,
 	  IdgenAftermath *aftermath)
 {
 	IdgenFloorRow floor;
@@ -150,13 +165,13 @@ fence(IdgenNamespace *ns, const IdgenMail *mail, IdgenError *error,
 	if (!ns->has_identity)
 	{
 		idgen_error_set(error, IDGEN_ERROR_COPIED,
-						  "Its identity is missing, as after a restore of its marks.",
-						  NULL);
+						"Its identity is missing, as after a restore of its marks.",
+						NULL);
 		return;
 	}
-	if (!can_fence_above(ns, mail->above, error))
+	if (!can_fence_above(ns, request->above, error))
 		return;
-	idgen_fence_raise(ns, tick_above(ns, mail->above));
+	idgen_fence_raise(ns, tick_above(ns, request->above));
 	(void) idgen_namespace_rows_floor(ns->name, &floor);
 	aftermath->floor = floor.floor;
 	aftermath->kill_namespace = true;
@@ -164,12 +179,11 @@ fence(IdgenNamespace *ns, const IdgenMail *mail, IdgenError *error,
 }
 
 /*
- * Adopt a namespace: this server and database become its authority, on the
- * operator's word that the original never issues again, or keeps to other
- * workers.
+ * Adopt a namespace: this server and database become its authority.  The operator vouches
+ * that the original never issues again, or keeps to other workers.
  */
 static void
-adopt(IdgenNamespace *ns, const IdgenMail *mail, IdgenError *error,
+adopt(IdgenNamespace *ns, const IdgenRequest *request, IdgenError *error,
 	  IdgenAftermath *aftermath)
 {
 	IdgenFloorRow floor;
@@ -179,11 +193,12 @@ adopt(IdgenNamespace *ns, const IdgenMail *mail, IdgenError *error,
 		idgen_error_set(error, IDGEN_ERROR_RETIRED, NULL, NULL);
 		return;
 	}
-	if (!can_fence_above(ns, mail->above, error))
+	if (!can_fence_above(ns, request->above, error))
 		return;
-	if (mail->first_worker >= 0)
-		idgen_namespace_rows_write_range(ns->name, mail->first_worker, mail->last_worker);
-	idgen_fence_raise(ns, tick_above(ns, mail->above));
+	if (request->first_worker >= 0)
+		idgen_namespace_rows_write_range(ns->name, request->first_worker,
+										 request->last_worker);
+	idgen_fence_raise(ns, tick_above(ns, request->above));
 	idgen_fence_take_over(ns);
 	(void) idgen_namespace_rows_floor(ns->name, &floor);
 	aftermath->floor = floor.floor;
@@ -195,60 +210,52 @@ adopt(IdgenNamespace *ns, const IdgenMail *mail, IdgenError *error,
  * Incarnations
  * -------------------------------------------------------------------- */
 
+/* The holder ends its incarnation; to do so twice is no error. */
 static void
-reject(IdgenError *error)
-{
-	idgen_error_set(error, IDGEN_ERROR_REJECTED,
-					  "It is unknown, or the token is not its token, or another role activated it.",
-					  "Check the incarnation and its token.");
-}
-
-/* The holder ends its incarnation; saying so twice is no error. */
-static void
-deactivate(const IdgenMailTaken *request, IdgenError *error,
-		   IdgenAftermath *aftermath)
+deactivate(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *aftermath)
 {
 	IdgenIncarnationRow row;
 
-	if (!idgen_round_is_holder(request, &row))
+	if (!idgen_round_is_holder(ticket, &row))
 	{
-		reject(error);
+		idgen_error_set(error, IDGEN_ERROR_REJECTED,
+						"It is unknown, or the token is not its token, or another role activated it.",
+						"Check the incarnation and its token.");
 		return;
 	}
-	(void) find_namespace(row.namespace_name, error, aftermath);
+	(void) find_and_hold(row.namespace_name, error, aftermath);
 	if (row.active && error->kind == IDGEN_ERROR_NONE)
-		idgen_grant_rows_deactivate(request->mail.incarnation);
+		idgen_grant_rows_deactivate(ticket->request.incarnation);
 }
 
-/* The owner of a namespace ends somebody's incarnation. */
+/* The owner of a namespace ends any incarnation of it. */
 static void
-end_incarnation(const IdgenMailTaken *request, IdgenError *error,
-				IdgenAftermath *aftermath)
+end_incarnation(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *aftermath)
 {
 	IdgenIncarnationRow row;
 	IdgenNamespace *ns = NULL;
 
-	if (idgen_grant_rows_read_incarnation(request->mail.incarnation, &row))
+	if (idgen_grant_rows_read_incarnation(ticket->request.incarnation, &row))
 	{
-		ns = find_namespace(row.namespace_name, error, aftermath);
+		ns = find_and_hold(row.namespace_name, error, aftermath);
 		if (error->kind != IDGEN_ERROR_NONE)
 			return;
 	}
-	else if (superuser_arg(request->role))
+	else if (superuser_arg(ticket->role))
 	{
 		idgen_error_set(error, IDGEN_ERROR_REJECTED, "It is unknown.",
-						  "See table idgen_incarnation.");
+						"See table idgen_incarnation.");
 		return;
 	}
-	if (ns == NULL || !idgen_namespace_owned(ns, request->role))
+	if (ns == NULL || !idgen_namespace_owned(ns, ticket->role))
 	{
 		idgen_error_set(error, IDGEN_ERROR_FORBIDDEN,
-						  "Only the owner of its namespace ends an incarnation that exists.",
-						  NULL);
+						"Only the owner of its namespace ends an incarnation that exists.",
+						NULL);
 		return;
 	}
 	if (row.active)
-		idgen_grant_rows_end_incarnation(request->mail.incarnation);
+		idgen_grant_rows_end_incarnation(ticket->request.incarnation);
 	aftermath->kill_incarnation = !row.external;
 }
 
@@ -256,71 +263,73 @@ end_incarnation(const IdgenMailTaken *request, IdgenError *error,
  * Serving
  * -------------------------------------------------------------------- */
 
-/* Carry the operation out, in the transaction begun. */
+/* Carry a command out, in the transaction begun. */
 static void
-carry_out(const IdgenMailTaken *request, IdgenError *error,
-		  IdgenAftermath *aftermath)
+carry_out_command(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *aftermath)
 {
-	const IdgenMail *mail = &request->mail;
+	const IdgenRequest *request = &ticket->request;
 	IdgenNamespace *ns;
 
 	if (!idgen_tables_open(error))
 		return;
-	switch (mail->kind)
+	switch (request->kind)
 	{
 		case IDGEN_REQUEST_DEACTIVATE:
-			deactivate(request, error, aftermath);
+			deactivate(ticket, error, aftermath);
 			return;
 		case IDGEN_REQUEST_END:
-			end_incarnation(request, error, aftermath);
+			end_incarnation(ticket, error, aftermath);
 			return;
 		case IDGEN_REQUEST_RETIRE:
-			ns = owned_namespace(request, error, aftermath);
+			ns = lock_owned(ticket, error, aftermath);
 			if (ns != NULL)
 				retire(ns, aftermath);
 			return;
 		case IDGEN_REQUEST_FENCE:
-			ns = owned_namespace(request, error, aftermath);
+			ns = lock_owned(ticket, error, aftermath);
 			if (ns != NULL)
-				fence(ns, mail, error, aftermath);
+				fence(ns, request, error, aftermath);
 			return;
 		case IDGEN_REQUEST_ADOPT:
-			ns = owned_namespace(request, error, aftermath);
+			ns = lock_owned(ticket, error, aftermath);
 			if (ns != NULL)
-				adopt(ns, mail, error, aftermath);
+				adopt(ns, request, error, aftermath);
 			return;
 		case IDGEN_REQUEST_SERVE:
 		case IDGEN_REQUEST_ACTIVATE:
 		case IDGEN_REQUEST_ACQUIRE:
 			break;
 	}
-	elog(ERROR, "unexpected idgen request %d", (int) mail->kind);
+	elog(ERROR, "unexpected idgen request %d", (int) request->kind);
 }
 
-/* Calls that do not wait are told of a new floor without asking. */
+/* Note the new floor, for calls that do not wait and so do not ask. */
 static void
 tell_floor(const IdgenNamespace *ns, int64 floor)
 {
-	IdgenError error;
+	IdgenError	error;
 
 	idgen_error_set(&error, IDGEN_ERROR_NOT_YET, NULL, NULL);
 	(void) idgen_layout_unix_ms(&ns->row.layout, floor, &error.until_ms);
-	idgen_stats_set_standing(idgen_stats_get(MyDatabaseId, ns->name), &error);
+	idgen_counters_set_standing(idgen_counters_get(MyDatabaseId, ns->name), &error);
 }
 
 /*
- * After the commit: what has ended issues no more.  That comes first, since it
- * cannot fail; the rest may, if somebody is stopped in the directory.
+ * After the commit: nothing is issued any more from what has ended.  That comes first,
+ * since it cannot fail.  The rest may fail, if a process is stopped in the directory.
  */
 static void
-clean_up(const IdgenMailTaken *request, const IdgenAftermath *aftermath)
+clean_up(IdgenAuthority *authority, const IdgenTicket *ticket,
+		 const IdgenAftermath *aftermath)
 {
+	int64		incarnation = ticket->request.incarnation;
+
 	if (aftermath->kill_namespace)
 		idgen_pool_kill(MyDatabaseId, &aftermath->uuid);
 	if (aftermath->kill_incarnation)
 	{
-		idgen_pool_kill_incarnation(MyDatabaseId, request->mail.incarnation);
-		idgen_confirm_forget_incarnation(request->mail.incarnation);
+		idgen_pool_kill_incarnation(MyDatabaseId, incarnation);
+		idgen_confirm_forget_incarnation(&authority->confirm, incarnation);
 	}
 	idgen_marks_forget_all();
 	if (aftermath->floor > 0)
@@ -328,44 +337,131 @@ clean_up(const IdgenMailTaken *request, const IdgenAftermath *aftermath)
 }
 
 /*
- * Serve one request.  False if it has to be tried again: while the requester
- * waits, what another session has locked is.
+ * Carry out a command in a transaction of its own.  The error says why it was not; kind
+ * UNAVAILABLE means that it may succeed later.
  */
-bool
-idgen_command_serve(const IdgenMailTaken *request)
+static void
+try_command(IdgenAuthority *authority, const IdgenTicket *ticket, IdgenError *error,
+			IdgenAftermath *aftermath)
 {
-	MemoryContext context = CurrentMemoryContext;
-	IdgenAftermath aftermath;
-	IdgenAnswer answer;
-	volatile bool done = false;
+	IdgenTransaction transaction;
 
-	memset(&aftermath, 0, sizeof(aftermath));
-	memset(&answer, 0, sizeof(answer));
+	idgen_transaction_init(&transaction, authority);
 	PG_TRY();
 	{
-		idgen_round_begin(context);
-		carry_out(request, &answer.error, &aftermath);
-		idgen_round_commit(context);
-		done = true;
+		idgen_transaction_begin(&transaction);
+		carry_out_command(ticket, error, aftermath);
+		idgen_transaction_commit(&transaction);
 	}
 	PG_CATCH();
 	{
 		char		message[IDGEN_ERROR_TEXT_MAX];
 
-		idgen_round_abort(context, message);
-		idgen_error_set(&answer.error, IDGEN_ERROR_UNAVAILABLE, message,
-						  NULL);
+		idgen_transaction_abort(&transaction, message);
+		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE, message, NULL);
 	}
 	PG_END_TRY();
+}
 
-	if (done && answer.error.kind == IDGEN_ERROR_NONE)
-		clean_up(request, &aftermath);
+/*
+ * Serve one command.  RETRY if it has to be tried again: as long as the session waits, so
+ * does its request for a lock of another session.
+ */
+static IdgenOutcome
+serve_one(IdgenAuthority *authority, const IdgenTicket *ticket)
+{
+	IdgenAftermath aftermath;
+	IdgenAnswer answer;
+
+	memset(&aftermath, 0, sizeof(aftermath));
+	memset(&answer, 0, sizeof(answer));
+	try_command(authority, ticket, &answer.error, &aftermath);
 	if (answer.error.kind == IDGEN_ERROR_UNAVAILABLE)
-		idgen_queue_note(request, &answer.error);
-	else if (answer.error.kind == IDGEN_ERROR_NONE && aftermath.ns != NULL)
-		idgen_confirm_answer(aftermath.ns, request, &answer);
+	{
+		answer.outcome = IDGEN_OUTCOME_RETRY;
+		idgen_queue_note(ticket, &answer.error);
+	}
+	else if (answer.error.kind != IDGEN_ERROR_NONE)
+	{
+		answer.outcome = IDGEN_OUTCOME_REFUSED;
+		idgen_queue_answer(ticket, &answer);
+	}
 	else
-		idgen_queue_answer(request, &answer);
+	{
+		answer.outcome = IDGEN_OUTCOME_SERVED;
+		clean_up(authority, ticket, &aftermath);
+		if (aftermath.ns != NULL)
+			idgen_confirm_answer(&authority->confirm, aftermath.ns, ticket, &answer);
+		else
+			idgen_queue_answer(ticket, &answer);
+	}
 	idgen_policy_let_go();
-	return answer.error.kind != IDGEN_ERROR_UNAVAILABLE;
+	return answer.outcome;
+}
+
+/* No command has met a lock yet; the memory is of the current context. */
+void
+idgen_command_init(IdgenCommandPauses *commands)
+{
+	commands->pauses = palloc0(idgen_queue_count() * sizeof(IdgenCommandPause));
+	commands->last_met = -1;
+}
+
+/* Is a request a command, rather than one for grants? */
+bool
+idgen_command_is(const IdgenTicket *ticket)
+{
+	return ticket->request.kind != IDGEN_REQUEST_SERVE && !idgen_round_grants_to(ticket);
+}
+
+/* The first request of a process after this one; 0 if there is none. */
+static int
+first_after(const IdgenTicket *tickets, int count, int process)
+{
+	for (int i = 0; i < count; i++)
+		if (tickets[i].process > process)
+			return i;
+	return 0;
+}
+
+/*
+ * Serve the commands among the requests, until one has met a lock.  The others come after
+ * the grants that are due, and the next call begins behind the one that met it, so that
+ * each of them is tried in turn.  Returns the milliseconds until this is to be called
+ * again.
+ */
+int64
+idgen_command_serve(IdgenAuthority *authority, const IdgenTicket *tickets, int count)
+{
+	IdgenCommandPauses *commands = &authority->commands;
+	int			first = first_after(tickets, count, commands->last_met);
+	int64		again_ms = PG_INT64_MAX;
+	bool		met_lock = false;
+
+	for (int i = 0; i < count; i++)
+	{
+		const IdgenTicket *ticket = &tickets[(first + i) % count];
+		IdgenCommandPause *pause = &commands->pauses[ticket->process];
+		int64		now_us = idgen_clock_monotonic_us();
+
+		if (!idgen_command_is(ticket))
+			continue;
+		if (pause->number == ticket->number && now_us < pause->until_us)
+		{
+			again_ms = Min(again_ms, (pause->until_us - now_us) / 1000 + 1);
+			continue;
+		}
+		if (met_lock)
+			break;
+		if (serve_one(authority, ticket) != IDGEN_OUTCOME_RETRY)
+			continue;
+		met_lock = true;
+		commands->last_met = ticket->process;
+		pause->number = ticket->number;
+		pause->until_us = idgen_clock_monotonic_us() + RETRY_AFTER_US;
+
+		/* waiting for the lock consumes wake-ups: look again at once */
+		again_ms = 0;
+	}
+	return again_ms;
 }

@@ -2,37 +2,36 @@
  * confirm.c
  *		Publish grants and answers, or hold them until they are confirmed.
  *
- * What comes here is committed and flushed on this server.  For a namespace with
- * durability "local" that is all, and it is published.  With "quorum" it is held
- * with the position of the WAL before which it lies, and published when
- * synchronous standbys have flushed that position (S4).  That goes for answers
- * as well, also for those that were read back: what they were read from may not
- * be confirmed.
+ * Grants and answers that come here are committed and flushed on this server.  For a
+ * namespace with durability "local" that is enough, and they are published.  With
+ * "quorum" each is held with the position of the WAL before which it lies, and published
+ * when synchronous standbys have flushed that position (S4).  That holds for answers as
+ * well, even for those that were read back: what they were read from may not be
+ * confirmed.
  *
- * The list is the worker's own memory.  Should the worker end, grants to cursors
- * are found again in the tables (see round.c), and external generators ask again
- * with the same request id.
+ * The list is private memory of the authority process.  Should the process end, grants
+ * to cursors are found again in the tables (see round_cursors.c), and external generators
+ * ask again with the same request id.
  */
 #include "compat.h"
 
 #include "authority/confirm.h"
 
 #include "miscadmin.h"
-#include "nodes/pg_list.h"
 #include "utils/memutils.h"
 
-#include "clock.h"
 #include "catalog/identity.h"
 #include "catalog/marks.h"
-#include "shmem/pool.h"
-#include "authority/quorum.h"
+#include "clock.h"
 #include "shmem/counters.h"
+#include "shmem/pool.h"
 
-/* How often to look: soon while it may come soon. */
+/* How often to look, in the first second and afterwards. */
 #define POLL_SOON_MS	2
 #define POLL_LATER_MS	20
 #define SOON_US			INT64_C(1000000)
 
+/* A grant or an answer that is held. */
 typedef struct IdgenHeld
 {
 	XLogRecPtr	position;
@@ -42,18 +41,24 @@ typedef struct IdgenHeld
 	IdgenLayout layout;
 	bool		is_answer;		/* else a grant */
 	IdgenCursorGrant grant;
-	IdgenMailTaken taken;
+	IdgenTicket ticket;
 	IdgenAnswer answer;
 } IdgenHeld;
 
-static List *held = NIL;		/* in TopMemoryContext */
-static bool counts_wrong = false;	/* those that are shown */
+/* Nothing is held yet; what will be lives in the current memory context. */
+void
+idgen_confirm_init(IdgenConfirm *confirm)
+{
+	memset(confirm, 0, sizeof(*confirm));
+	confirm->context = CurrentMemoryContext;
+	idgen_quorum_init(&confirm->quorum);
+}
 
 /* --------------------------------------------------------------------
  * Publishing
  * -------------------------------------------------------------------- */
 
-/* A grant may have come late: then the next ones are to be longer. */
+/* If a grant came late, the next ones are to be longer. */
 static void
 note_length(const pg_uuid_t *uuid, const IdgenLayout *layout,
 			const IdgenCursorGrant *grant)
@@ -76,15 +81,15 @@ publish_grant(const pg_uuid_t *uuid, const IdgenLayout *layout,
 	if (grant->first)
 		idgen_pool_activate(grant->slot, grant->generation, &grant->timing.grant);
 	else
-		(void) idgen_pool_publish(grant->slot, grant->generation,
+		(void) idgen_slot_publish(grant->slot, grant->generation,
 								  &grant->timing.grant, grant->timing.decided_at);
 }
 
 static void
-publish(const IdgenHeld *entry)
+publish_held(const IdgenHeld *entry)
 {
 	if (entry->is_answer)
-		idgen_queue_answer(&entry->taken, &entry->answer);
+		idgen_queue_answer(&entry->ticket, &entry->answer);
 	else
 		publish_grant(&entry->namespace_uuid, &entry->layout, &entry->grant);
 }
@@ -95,21 +100,22 @@ publish(const IdgenHeld *entry)
 
 /* Show how many grants and answers of a namespace are held. */
 static void
-show_count(const char *name)
+show_count(const IdgenConfirm *confirm, const char *name)
 {
 	ListCell   *cell;
 	int			count = 0;
 
-	foreach(cell, held)
+	foreach(cell, confirm->held)
 		if (strcmp(((IdgenHeld *) lfirst(cell))->namespace_name, name) == 0)
-			count++;
-	idgen_stats_set_unconfirmed(idgen_stats_get(MyDatabaseId, name), count);
+		count++;
+	idgen_counters_set_unconfirmed(idgen_counters_get(MyDatabaseId, name), count);
 }
 
+/* Hold a grant or an answer of a namespace, which the caller fills in. */
 static IdgenHeld *
-hold(const IdgenNamespace *ns)
+hold(IdgenConfirm *confirm, const IdgenNamespace *ns)
 {
-	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	MemoryContext old = MemoryContextSwitchTo(confirm->context);
 	IdgenHeld  *entry = palloc0(sizeof(IdgenHeld));
 
 	entry->position = idgen_quorum_here();
@@ -117,20 +123,23 @@ hold(const IdgenNamespace *ns)
 	strlcpy(entry->namespace_name, ns->name, NAMEDATALEN);
 	entry->namespace_uuid = ns->authority.uuid;
 	entry->layout = ns->row.layout;
-	held = lappend(held, entry);
+	confirm->held = lappend(confirm->held, entry);
 	MemoryContextSwitchTo(old);
 	return entry;
 }
 
-/* What to tell those who wait for confirmation: also if nobody is there to confirm. */
+/*
+ * What to tell a process that waits for confirmation; it is told as well if nobody is
+ * there to confirm.
+ */
 void
-idgen_confirm_set_unconfirmed(IdgenError *error)
+idgen_confirm_set_unconfirmed(IdgenConfirm *confirm, IdgenError *error)
 {
 	static const char unconfirmed[] = "It was granted or done here, but synchronous standbys have not confirmed it.";
-	IdgenError missing;
+	IdgenError	missing;
 	bool		may_come;
 
-	if (!idgen_quorum_available(&missing, &may_come))
+	if (!idgen_quorum_available(&confirm->quorum, &missing, &may_come))
 	{
 		char		detail[IDGEN_ERROR_TEXT_MAX];
 
@@ -139,42 +148,43 @@ idgen_confirm_set_unconfirmed(IdgenError *error)
 		return;
 	}
 	idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE, unconfirmed,
-					  "Look at pg_stat_replication: \"flush_lsn\" of the standbys in \"synchronous_standby_names\" must go on.");
+					"Look at pg_stat_replication: \"flush_lsn\" of the standbys in \"synchronous_standby_names\" must go on.");
 }
 
 /* A grant to a cursor, committed and flushed. */
 void
-idgen_confirm_grant(const IdgenNamespace *ns, const IdgenCursorGrant *grant)
+idgen_confirm_grant(IdgenConfirm *confirm, const IdgenNamespace *ns,
+					const IdgenCursorGrant *grant)
 {
 	if (!ns->quorum)
 	{
 		publish_grant(&ns->authority.uuid, &ns->row.layout, grant);
 		return;
 	}
-	hold(ns)->grant = *grant;
-	show_count(ns->name);
+	hold(confirm, ns)->grant = *grant;
+	show_count(confirm, ns->name);
 }
 
-/* A success to be answered, of what is committed and flushed. */
+/* A successful answer; what it tells is committed and flushed. */
 void
-idgen_confirm_answer(const IdgenNamespace *ns, const IdgenMailTaken *taken,
-						 const IdgenAnswer *answer)
+idgen_confirm_answer(IdgenConfirm *confirm, const IdgenNamespace *ns,
+					 const IdgenTicket *ticket, const IdgenAnswer *answer)
 {
-	IdgenError error;
+	IdgenError	error;
 	IdgenHeld  *entry;
 
 	if (!ns->quorum)
 	{
-		idgen_queue_answer(taken, answer);
+		idgen_queue_answer(ticket, answer);
 		return;
 	}
-	entry = hold(ns);
+	entry = hold(confirm, ns);
 	entry->is_answer = true;
-	entry->taken = *taken;
+	entry->ticket = *ticket;
 	entry->answer = *answer;
-	idgen_confirm_set_unconfirmed(&error);
-	idgen_queue_note(taken, &error);
-	show_count(ns->name);
+	idgen_confirm_set_unconfirmed(confirm, &error);
+	idgen_queue_note(ticket, &error);
+	show_count(confirm, ns->name);
 }
 
 /* --------------------------------------------------------------------
@@ -182,8 +192,8 @@ idgen_confirm_answer(const IdgenNamespace *ns, const IdgenMailTaken *taken,
  * -------------------------------------------------------------------- */
 
 /*
- * Does nobody want it any more?  Then it is a gap, or asked for again.  A grant
- * whose cursor is gone must not stand in the way of another cursor.
+ * Does nobody want this entry any more?  Then it becomes a gap, or is asked for again.  A
+ * grant whose cursor is gone must not stand in the way of another cursor.
  */
 static bool
 is_over(const IdgenHeld *entry)
@@ -191,8 +201,8 @@ is_over(const IdgenHeld *entry)
 	int64		end_ms;
 
 	if (entry->is_answer)
-		return entry->taken.mail.expires_at_us < idgen_clock_monotonic_us();
-	if (!idgen_pool_awaits(entry->grant.slot, entry->grant.generation))
+		return entry->ticket.request.expires_at_us < idgen_clock_monotonic_us();
+	if (!idgen_slot_awaits(entry->grant.slot, entry->grant.generation))
 		return true;
 	return idgen_layout_unix_ms(&entry->layout, entry->grant.timing.grant.end, &end_ms) &&
 		end_ms <= idgen_clock_wall_ms();
@@ -204,58 +214,58 @@ let_go(const IdgenHeld *entry)
 	if (!entry->is_answer)
 		note_length(&entry->namespace_uuid, &entry->layout, &entry->grant);
 	if (!entry->is_answer && entry->grant.first)
-		idgen_pool_unreserve(entry->grant.slot, entry->grant.generation);
+		idgen_slot_unreserve(entry->grant.slot, entry->grant.generation);
 }
 
 /* Show all counts anew. */
 static void
-mend_counts(void)
+mend_counts(IdgenConfirm *confirm)
 {
 	ListCell   *cell;
 
-	idgen_stats_begin_authority();
-	foreach(cell, held)
-		show_count(((IdgenHeld *) lfirst(cell))->namespace_name);
-	counts_wrong = false;
+	idgen_counters_begin_authority();
+	foreach(cell, confirm->held)
+		show_count(confirm, ((IdgenHeld *) lfirst(cell))->namespace_name);
+	confirm->counts_wrong = false;
 }
 
-/* Publish what has been confirmed, drop what is over. */
+/* Publish what has been confirmed, and drop what is over. */
 void
-idgen_confirm_step(void)
+idgen_confirm_run(IdgenConfirm *confirm)
 {
 	ListCell   *cell;
 	XLogRecPtr	confirmed;
 
-	if (counts_wrong)
-		mend_counts();
-	if (held == NIL)
+	if (confirm->counts_wrong)
+		mend_counts(confirm);
+	if (confirm->held == NIL)
 		return;
-	confirmed = idgen_quorum_confirmed();
-	foreach(cell, held)
+	confirmed = idgen_quorum_confirmed(&confirm->quorum);
+	foreach(cell, confirm->held)
 	{
 		IdgenHeld  *entry = lfirst(cell);
 		char		name[NAMEDATALEN];
 
 		if (entry->position <= confirmed)
-			publish(entry);
+			publish_held(entry);
 		else if (is_over(entry))
 			let_go(entry);
 		else
 			continue;
 		strlcpy(name, entry->namespace_name, NAMEDATALEN);
-		held = foreach_delete_current(held, cell);
+		confirm->held = foreach_delete_current(confirm->held, cell);
 		pfree(entry);
-		show_count(name);
+		show_count(confirm, name);
 	}
 }
 
 /* An incarnation of this server was ended: its cursor gets nothing more. */
 void
-idgen_confirm_forget_incarnation(int64 incarnation)
+idgen_confirm_forget_incarnation(IdgenConfirm *confirm, int64 incarnation)
 {
 	ListCell   *cell;
 
-	foreach(cell, held)
+	foreach(cell, confirm->held)
 	{
 		IdgenHeld  *entry = lfirst(cell);
 		char		name[NAMEDATALEN];
@@ -264,31 +274,31 @@ idgen_confirm_forget_incarnation(int64 incarnation)
 			continue;
 		let_go(entry);
 		strlcpy(name, entry->namespace_name, NAMEDATALEN);
-		held = foreach_delete_current(held, cell);
+		confirm->held = foreach_delete_current(confirm->held, cell);
 		pfree(entry);
-		show_count(name);
+		show_count(confirm, name);
 	}
 }
 
 /*
- * Reservations after a generation were given back: none of these cursors comes to
- * life.  While an error is handled, so nothing here raises another.
+ * Reservations made after a generation were given back: none of these cursors comes to
+ * life.  This is called while an error is handled, so it must not raise another.
  */
 void
-idgen_confirm_forget_first(uint64 after)
+idgen_confirm_forget_first(IdgenConfirm *confirm, uint64 after)
 {
 	ListCell   *cell;
 
-	foreach(cell, held)
+	foreach(cell, confirm->held)
 	{
 		IdgenHeld  *entry = lfirst(cell);
 
 		if (entry->is_answer || !entry->grant.first ||
 			entry->grant.generation <= after)
 			continue;
-		held = foreach_delete_current(held, cell);
+		confirm->held = foreach_delete_current(confirm->held, cell);
 		pfree(entry);
-		counts_wrong = true;
+		confirm->counts_wrong = true;
 	}
 }
 
@@ -296,30 +306,30 @@ idgen_confirm_forget_first(uint64 after)
  * What is held
  * -------------------------------------------------------------------- */
 
-/* Is a request answered as soon as that is confirmed? */
+/* Is the answer to a request held? */
 bool
-idgen_confirm_has_request(const IdgenMailTaken *taken)
+idgen_confirm_has_request(const IdgenConfirm *confirm, const IdgenTicket *ticket)
 {
 	ListCell   *cell;
 
-	foreach(cell, held)
+	foreach(cell, confirm->held)
 	{
 		const IdgenHeld *entry = lfirst(cell);
 
-		if (entry->is_answer && entry->taken.process == taken->process &&
-			entry->taken.ticket == taken->ticket)
+		if (entry->is_answer && entry->ticket.process == ticket->process &&
+			entry->ticket.number == ticket->number)
 			return true;
 	}
 	return false;
 }
 
-/* Is more held for a cursor? */
+/* Is a grant to this cursor held? */
 bool
-idgen_confirm_has_slot(int slot, uint64 generation)
+idgen_confirm_has_slot(const IdgenConfirm *confirm, int slot, uint64 generation)
 {
 	ListCell   *cell;
 
-	foreach(cell, held)
+	foreach(cell, confirm->held)
 	{
 		const IdgenHeld *entry = lfirst(cell);
 
@@ -331,16 +341,17 @@ idgen_confirm_has_slot(int slot, uint64 generation)
 }
 
 /*
- * How many grants to cursors are held: of one namespace, or of all with NULL;
- * of them, with first_only, those that bring a cursor to life.
+ * How many grants to cursors are held, of one namespace or, with NULL, of all; with
+ * first_only, how many of them bring a cursor to life.
  */
 int
-idgen_confirm_count(const pg_uuid_t *namespace_uuid, bool first_only)
+idgen_confirm_count(const IdgenConfirm *confirm, const pg_uuid_t *namespace_uuid,
+					bool first_only)
 {
 	ListCell   *cell;
 	int			count = 0;
 
-	foreach(cell, held)
+	foreach(cell, confirm->held)
 	{
 		const IdgenHeld *entry = lfirst(cell);
 
@@ -353,16 +364,16 @@ idgen_confirm_count(const pg_uuid_t *namespace_uuid, bool first_only)
 }
 
 /*
- * The incarnations whose first grants are held.  Returns their number, which is
- * idgen_confirm_count(NULL, true).
+ * The incarnations whose first grants are held.  Returns their number, which is that of
+ * idgen_confirm_count with NULL and first_only.
  */
 int
-idgen_confirm_first_incarnations(int64 *incarnations)
+idgen_confirm_first_incarnations(const IdgenConfirm *confirm, int64 *incarnations)
 {
 	ListCell   *cell;
 	int			count = 0;
 
-	foreach(cell, held)
+	foreach(cell, confirm->held)
 	{
 		const IdgenHeld *entry = lfirst(cell);
 
@@ -372,15 +383,15 @@ idgen_confirm_first_incarnations(int64 *incarnations)
 	return count;
 }
 
-/* Milliseconds until idgen_confirm_step is due; far off if nothing is held. */
+/* Milliseconds until idgen_confirm_run is due; far off if nothing is held. */
 int64
-idgen_confirm_poll_ms(void)
+idgen_confirm_poll_ms(const IdgenConfirm *confirm)
 {
 	const IdgenHeld *youngest;
 
-	if (held == NIL)
+	if (confirm->held == NIL)
 		return PG_INT64_MAX;
-	youngest = llast(held);
+	youngest = llast(confirm->held);
 	return idgen_clock_monotonic_us() - youngest->since_us < SOON_US ?
 		POLL_SOON_MS : POLL_LATER_MS;
 }

@@ -2,11 +2,11 @@
  * fence.c
  *		Compare an authority with its record, fence it, take it over.
  *
- * Everything here runs in a transaction of the authority worker.  A fence moves
- * the floor of a namespace past all that a lost or living copy of its authority
- * can have granted, ends every incarnation, and so makes whatever the marks say
- * below it irrelevant.  Whoever calls it kills the namespace's cursors when the
- * transaction has committed.
+ * Everything here runs in a transaction of the authority process.  A fence moves the
+ * floor of a namespace past all that a lost or living copy of its authority can have
+ * granted, and ends every incarnation.  What the marks say below the floor does not
+ * matter any more.  The caller kills the cursors of the namespace when the transaction
+ * has committed.
  */
 #include "compat.h"
 
@@ -16,17 +16,17 @@
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
 
-#include "clock.h"
-#include "shmem/ended.h"
 #include "catalog/grant_rows.h"
 #include "catalog/identity.h"
 #include "catalog/namespace_rows.h"
-#include "settings.h"
-#include "shmem/counters.h"
-#include "shmem/clock_judge.h"
 #include "catalog/tables.h"
+#include "clock.h"
+#include "settings.h"
+#include "shmem/clock_judge.h"
+#include "shmem/counters.h"
+#include "shmem/ended.h"
 
-/* What was found, for the operator. */
+/* What was found, as a sentence for the operator. */
 static const char *
 verdict_detail(IdgenIdentityVerdict verdict)
 {
@@ -34,7 +34,7 @@ verdict_detail(IdgenIdentityVerdict verdict)
 	{
 		case IDGEN_IDENTITY_SAME:
 		case IDGEN_IDENTITY_OTHER_DATABASE:
-			break;				/* nobody is refused for it */
+			break;				/* never a reason to refuse */
 		case IDGEN_IDENTITY_OTHER_SYSTEM:
 			return "It was recorded on another database cluster; this looks like a restored dump or pg_upgrade.";
 		case IDGEN_IDENTITY_OTHER_TIMELINE:
@@ -61,9 +61,9 @@ last_replayed_tick(const IdgenLayout *layout)
 }
 
 /*
- * The clock, if it is not ahead: a floor in a future that may not come would end
- * the namespace until then.  Who calls a fence has looked before; this is for a
- * step in between.
+ * The clock, if it is not ahead: a floor in a future that may not come would end the
+ * namespace until then.  Callers of a fence have checked before; this is for a clock step
+ * in between.
  */
 static IdgenClockView
 believed_clock(void)
@@ -78,7 +78,10 @@ believed_clock(void)
 	return clock;
 }
 
-/* Raise the floor past what the facts allow for; what they lack is filled in. */
+/*
+ * Raise the floor past all that can have been granted by the facts; those that hold for
+ * every fence are filled in.
+ */
 static void
 raise_floor(const IdgenNamespace *ns, IdgenFenceFacts *facts)
 {
@@ -92,9 +95,7 @@ raise_floor(const IdgenNamespace *ns, IdgenFenceFacts *facts)
 													   idgen_layout_tick_count(layout)));
 }
 
-/*
- * Fence a namespace, also past the tick "above" (0 = none).
- */
+/* Fence a namespace, also past the tick "above" (0 = none). */
 void
 idgen_fence_raise(const IdgenNamespace *ns, int64 above)
 {
@@ -111,11 +112,11 @@ idgen_fence_raise(const IdgenNamespace *ns, int64 above)
 	raise_floor(ns, &facts);
 	idgen_grant_rows_end_all(ns->name);
 	idgen_namespace_rows_reset_sums(ns->name);
-	idgen_stats_add(idgen_stats_get(MyDatabaseId, ns->name),
+	idgen_counters_add(idgen_counters_get(MyDatabaseId, ns->name),
 					IDGEN_COUNTER_FENCES, 1);
 }
 
-/* Take a namespace over as ours: a new uuid, this server's identity. */
+/* Take a namespace over: it gets a new uuid, and the identity of this server. */
 void
 idgen_fence_take_over(const IdgenNamespace *ns)
 {
@@ -131,7 +132,7 @@ idgen_fence_take_over(const IdgenNamespace *ns)
 	row.identity = here;
 	idgen_namespace_rows_write_identity(ns->name, &row);
 	idgen_namespace_rows_reset_sums(ns->name);
-	idgen_stats_set_copied(idgen_stats_get(MyDatabaseId, ns->name), false);
+	idgen_counters_set_copied(idgen_counters_get(MyDatabaseId, ns->name), false);
 }
 
 /* Fence a namespace, and take it over. */
@@ -145,8 +146,7 @@ fence_and_take_over(const IdgenNamespace *ns)
 
 /*
  * A copy of a database of this server is an ID space of its own, with a lineage of its
- * own.  It goes on above all that it holds, and nobody goes on under an incarnation of
- * its original.
+ * own.  It goes on above all that it holds.  No incarnation of its original goes on in it.
  */
 static void
 begin_anew(const IdgenNamespace *ns)
@@ -160,7 +160,7 @@ begin_anew(const IdgenNamespace *ns)
 	idgen_fence_take_over(ns);
 }
 
-/* The policy, out of its name. */
+/* The promotion policy, by its name. */
 static IdgenPromotion
 promotion_policy(const IdgenNamespace *ns)
 {
@@ -182,10 +182,10 @@ promotion_policy(const IdgenNamespace *ns)
 }
 
 /*
- * Before a server begins at once on a part that an ancestor used: move the floor past
- * all that it can have granted before the timeline began that ended its role.  That
- * time has passed by the reading that judged it old enough, so this delays nothing;
- * but the next reading may be an earlier one.
+ * Before a server begins at once on a part that an ancestor used, move the floor past all
+ * that the ancestor can have granted before the timeline began that ended its role.  By
+ * the reading of the clock that judged this timeline old enough, that time has passed, so
+ * this delays nothing.  The clock may, however, read earlier the next time.
  */
 static void
 pass_ancestors(const IdgenNamespace *ns, int64 begun_ms)
@@ -198,9 +198,9 @@ pass_ancestors(const IdgenNamespace *ns, int64 begun_ms)
 }
 
 /*
- * A database may have been made from a template, last used on an earlier timeline, in
- * place of one that was dropped.  Its marks are the template's, so without a fence the
- * floor has to be past what was issued under its name.
+ * A database may have been made from a template that was last used on an earlier timeline,
+ * in place of one that was dropped.  Its marks are those of the template, so without a
+ * fence the floor has to be past what was issued under its name.
  */
 static void
 pass_dropped(const IdgenNamespace *ns)
@@ -219,7 +219,7 @@ pass_dropped(const IdgenNamespace *ns)
 											 idgen_layout_tick_count(layout)));
 }
 
-/* What is known of the way from the recorded timeline to the present one. */
+/* What is known of the timelines between the recorded one and the present one. */
 static IdgenPromotionFacts
 promotion_facts(const IdgenNamespace *ns, const IdgenIdentity *here)
 {
@@ -240,8 +240,8 @@ promotion_facts(const IdgenNamespace *ns, const IdgenIdentity *here)
 }
 
 /*
- * This server was promoted on its own files: the record moves on to the new timeline,
- * and the incarnations go on, as after a restart.
+ * This server was promoted on its own files: the record moves on to the new timeline, and
+ * the incarnations go on as after a restart.
  */
 static void
 move_record(const IdgenNamespace *ns, const IdgenIdentity *here)
@@ -274,17 +274,16 @@ change_timeline(const IdgenNamespace *ns, const IdgenPromotionFacts *facts,
 			break;
 	}
 	idgen_error_set(error, IDGEN_ERROR_COPIED,
-					  verdict_detail(IDGEN_IDENTITY_OTHER_TIMELINE),
-					  "Its promotion policy is \"refuse\". Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() with its name.");
+					verdict_detail(IDGEN_IDENTITY_OTHER_TIMELINE),
+					"Its promotion policy is \"refuse\". Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() with its name.");
 	return IDGEN_OWNERSHIP_REFUSED;
 }
 
 /*
- * The files are the recorded ones, but older than what was granted from them: an
- * old copy of the data directory was copied into them.  The server's own file of
- * bounds was not, since the copy has another under another name.  No twin can
- * live, so that nobody is asked: the namespace is fenced, past that bound.  False
- * if it is not so.
+ * Are the files the recorded ones, but older than what was granted from them?  Then an old
+ * copy of the data directory was copied into them.  The server's own file of bounds was
+ * not overwritten, since the copy has its own under another name.  No twin can live, so no
+ * operator is asked: the namespace is fenced, past that bound.
  */
 static bool
 fence_overtaken(const IdgenNamespace *ns)
@@ -307,8 +306,8 @@ fence_overtaken(const IdgenNamespace *ns)
 }
 
 /*
- * Compare this server and database with what is recorded, before the first
- * grant of the worker's life (S9, DESIGN 8).
+ * Compare this server and database with what is recorded, before the first grant in the
+ * life of the process (S9; "Identity of the authority" in doc/design.md).
  */
 IdgenOwnership
 idgen_fence_verify(const IdgenNamespace *ns, IdgenError *error)
@@ -325,8 +324,10 @@ idgen_fence_verify(const IdgenNamespace *ns, IdgenError *error)
 		verdict = idgen_identity_compare(&recorded, &here);
 	}
 
-	/* a database may still be another one, or made anew, on a server that was
-	 * promoted on its own files */
+	/*
+	 * on a server that was promoted on its own files, the database may still
+	 * be another one, or may have been made anew
+	 */
 	if (verdict == IDGEN_IDENTITY_OTHER_TIMELINE)
 	{
 		facts = promotion_facts(ns, &here);
@@ -358,8 +359,8 @@ idgen_fence_verify(const IdgenNamespace *ns, IdgenError *error)
 			break;
 	}
 	idgen_error_set(error, IDGEN_ERROR_COPIED,
-					  ns->has_identity ? verdict_detail(verdict) :
-					  "Its identity is missing, as after a restore of its marks.",
-					  NULL);
+					ns->has_identity ? verdict_detail(verdict) :
+					"Its identity is missing, as after a restore of its marks.",
+					NULL);
 	return IDGEN_OWNERSHIP_REFUSED;
 }

@@ -1,24 +1,24 @@
 /*
  * fence.h
- *		Who the authority of a namespace is: verify, fence, take over.
+ *		Whose a namespace is: compare it with its record, fence it, take it over.
  */
 #ifndef IDGEN_FENCE_H
 #define IDGEN_FENCE_H
 
 #include "postgres.h"
 
-#include "error.h"
 #include "catalog/namespace_cache.h"
+#include "error.h"
 
 typedef enum IdgenOwnership
 {
-	IDGEN_OWNERSHIP_OURS,			/* granting may go on */
-	IDGEN_OWNERSHIP_CHANGED,		/* taken over, perhaps fenced: under a new uuid */
-	IDGEN_OWNERSHIP_REFUSED		/* see the failure */
+	IDGEN_OWNERSHIP_OURS,		/* granting may go on */
+	IDGEN_OWNERSHIP_CHANGED,	/* it was taken over, and perhaps fenced */
+	IDGEN_OWNERSHIP_REFUSED		/* see the error */
 } IdgenOwnership;
 
 extern IdgenOwnership idgen_fence_verify(const IdgenNamespace *ns,
-									   IdgenError *error);
+										 IdgenError *error);
 extern void idgen_fence_raise(const IdgenNamespace *ns, int64 above);
 extern void idgen_fence_take_over(const IdgenNamespace *ns);
 

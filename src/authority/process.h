@@ -1,13 +1,12 @@
 /*
  * process.h
- *		The authority worker: the single writer of a database's grants.
+ *		The authority process: the single writer of a database's grants.
  */
-#ifndef IDGEN_AUTHORITY_H
-#define IDGEN_AUTHORITY_H
+#ifndef IDGEN_PROCESS_H
+#define IDGEN_PROCESS_H
 
 #include "postgres.h"
 
-extern void idgen_authority_init(void);
 extern PGDLLEXPORT void idgen_authority_main(Datum main_arg);
 
-#endif							/* IDGEN_AUTHORITY_H */
+#endif							/* IDGEN_PROCESS_H */

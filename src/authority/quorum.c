@@ -2,12 +2,11 @@
  * quorum.c
  *		Ask the WAL senders what synchronous standbys have flushed.
  *
- * PostgreSQL itself releases whoever waits for synchronous replication also
- * when the wait is cancelled, the setting is emptied, or the standby is the
- * receiver of a logical subscription, which holds none of the authority's
- * tables.  None of these may make a grant usable.  So nobody waits there: the
- * positions are read, and counted by the setting in force, each time anew.
- * Nothing is remembered as confirmed but what has been published since.
+ * PostgreSQL's own wait for synchronous replication also ends when it is cancelled, when
+ * the setting is emptied, or when the standby is the receiver of a logical subscription,
+ * which holds none of the authority's tables.  None of these may make a grant usable.  So
+ * nobody waits there: the positions are read, and counted by the setting in force, each
+ * time anew.  Confirmation is never remembered; only what was published stays so.
  */
 #include "compat.h"
 
@@ -28,23 +27,26 @@
 #include "clock.h"
 #include "core/quorum.h"
 
-/* So long at most the names of standbys are not read again. */
+/* The names of standbys are read again after this long at the latest. */
 #define NAMES_FOR_US	INT64_C(1000000)
 
-/* How often somebody who waits looks. */
+/* How often a session that waits looks. */
 #define LOOK_EVERY_MS	5
 
-/* What is known of the process in a place of the WAL senders. */
+/* What is known of the process in one of the places of WAL senders. */
 typedef struct IdgenSender
 {
 	pid_t		pid;
 	int32		priority;		/* by the setting; 0 = it does not count */
 } IdgenSender;
 
-static IdgenSender *senders = NULL;	/* [max_wal_senders] */
-static int64 senders_read_us;
-static SyncRepConfigData *senders_setting = NULL;	/* a copy of what they were
-													 * read for */
+/* Nothing is known yet; what will be is kept in the current memory context. */
+void
+idgen_quorum_init(IdgenQuorum *quorum)
+{
+	memset(quorum, 0, sizeof(*quorum));
+	quorum->context = CurrentMemoryContext;
+}
 
 /* Does synchronous_standby_names name anybody? */
 bool
@@ -81,7 +83,7 @@ priority_of(pid_t pid)
 		if (status == NULL || status->st_procpid != pid)
 			continue;
 
-		/* who decodes is connected to a database */
+		/* a process that sends decoded changes is connected to a database */
 		if (status->st_backendType != B_WAL_SENDER ||
 			OidIsValid(status->st_databaseid))
 			return 0;
@@ -91,8 +93,9 @@ priority_of(pid_t pid)
 }
 
 /*
- * Its state, under its lock; false if it is not in use or does not stream.  What
- * a standby has flushed that was not sent to it from here is another history.
+ * Read the state of a WAL sender, under its lock; false if it is not in use or does not
+ * stream.  WAL that a standby has flushed and that was not sent to it from here belongs
+ * to another history.
  */
 static bool
 read_sender(int i, pid_t *pid, XLogRecPtr *flushed)
@@ -110,27 +113,27 @@ read_sender(int i, pid_t *pid, XLogRecPtr *flushed)
 	return *pid != 0 && streams && !XLogRecPtrIsInvalid(*flushed);
 }
 
-/* Is the setting what the names were read for? */
+/* Is the setting still the one that the names were read for? */
 static bool
-same_setting(void)
+same_setting(const IdgenQuorum *quorum)
 {
-	return senders_setting != NULL &&
-		senders_setting->config_size == SyncRepConfig->config_size &&
-		memcmp(senders_setting, SyncRepConfig, SyncRepConfig->config_size) == 0;
+	return quorum->setting != NULL &&
+		quorum->setting->config_size == SyncRepConfig->config_size &&
+		memcmp(quorum->setting, SyncRepConfig, SyncRepConfig->config_size) == 0;
 }
 
 static void
-keep_setting(void)
+keep_setting(IdgenQuorum *quorum)
 {
-	if (senders_setting != NULL)
-		pfree(senders_setting);
-	senders_setting = MemoryContextAlloc(TopMemoryContext, SyncRepConfig->config_size);
-	memcpy(senders_setting, SyncRepConfig, SyncRepConfig->config_size);
+	if (quorum->setting != NULL)
+		pfree(quorum->setting);
+	quorum->setting = MemoryContextAlloc(quorum->context, SyncRepConfig->config_size);
+	memcpy(quorum->setting, SyncRepConfig, SyncRepConfig->config_size);
 }
 
-/* Read names again: all are old, the setting changed, or a process did. */
+/* Read the names again: they are old, the setting has changed, or a process has. */
 static void
-read_names(void)
+read_names(IdgenQuorum *quorum)
 {
 	pgstat_clear_backend_activity_snapshot();
 	for (int i = 0; i < max_wal_senders; i++)
@@ -140,54 +143,55 @@ read_names(void)
 
 		if (!read_sender(i, &pid, &flushed))
 			pid = 0;
-		senders[i].pid = pid;
-		senders[i].priority = pid == 0 ? 0 : priority_of(pid);
+		quorum->senders[i].pid = pid;
+		quorum->senders[i].priority = pid == 0 ? 0 : priority_of(pid);
 	}
 	pgstat_clear_backend_activity_snapshot();
-	senders_read_us = idgen_clock_monotonic_us();
-	if (!same_setting())
-		keep_setting();
+	quorum->read_us = idgen_clock_monotonic_us();
+	if (!same_setting(quorum))
+		keep_setting(quorum);
 }
 
-/* Make sure that the names belong to the processes there are. */
+/* Make sure that the names belong to the processes that are there now. */
 static void
-bring_names(void)
+bring_names(IdgenQuorum *quorum)
 {
 	bool		current;
 
-	if (senders == NULL)
-		senders = MemoryContextAllocZero(TopMemoryContext,
-										 (max_wal_senders + 1) * sizeof(IdgenSender));
-	current = same_setting() && idgen_clock_monotonic_us() - senders_read_us < NAMES_FOR_US;
+	if (quorum->senders == NULL)
+		quorum->senders = MemoryContextAllocZero(quorum->context,
+												 (max_wal_senders + 1) * sizeof(IdgenSender));
+	current = same_setting(quorum) &&
+		idgen_clock_monotonic_us() - quorum->read_us < NAMES_FOR_US;
 	for (int i = 0; i < max_wal_senders && current; i++)
 	{
 		pid_t		pid;
 		XLogRecPtr	flushed;
 
 		if (read_sender(i, &pid, &flushed))
-			current = pid == senders[i].pid;
+			current = pid == quorum->senders[i].pid;
 	}
 	if (!current)
-		read_names();
+		read_names(quorum);
 }
 
 /* The standbys that count now, in a palloc'd array. */
 static IdgenStandby *
-list_standbys(int *count)
+list_standbys(IdgenQuorum *quorum, int *count)
 {
 	IdgenStandby *standbys = palloc((max_wal_senders + 1) * sizeof(IdgenStandby));
 
 	*count = 0;
-	bring_names();
+	bring_names(quorum);
 	for (int i = 0; i < max_wal_senders; i++)
 	{
 		pid_t		pid;
 		XLogRecPtr	flushed;
 
-		if (!read_sender(i, &pid, &flushed) || pid != senders[i].pid ||
-			senders[i].priority == 0)
+		if (!read_sender(i, &pid, &flushed) || pid != quorum->senders[i].pid ||
+			quorum->senders[i].priority == 0)
 			continue;
-		standbys[*count].priority = senders[i].priority;
+		standbys[*count].priority = quorum->senders[i].priority;
 		standbys[*count].flushed = flushed;
 		(*count)++;
 	}
@@ -195,11 +199,11 @@ list_standbys(int *count)
 }
 
 /*
- * Are enough standbys there to confirm anything?  If not, the failure says what
- * is missing, and *may_come whether it can come without a change of settings.
+ * Are there enough standbys to confirm anything?  If not, the error says what is missing,
+ * and *may_come whether it can come without a change of settings.
  */
 bool
-idgen_quorum_available(IdgenError *error, bool *may_come)
+idgen_quorum_available(IdgenQuorum *quorum, IdgenError *error, bool *may_come)
 {
 	int			count;
 	char		detail[IDGEN_ERROR_TEXT_MAX];
@@ -208,22 +212,22 @@ idgen_quorum_available(IdgenError *error, bool *may_come)
 	if (!idgen_quorum_named())
 	{
 		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE,
-						  "Its durability is \"quorum\", and \"synchronous_standby_names\" is empty.",
-						  "Name physical standbys in \"synchronous_standby_names\". They confirm what is granted, and likewise a change to another durability.");
+						"Its durability is \"quorum\", and \"synchronous_standby_names\" is empty.",
+						"Name physical standbys in \"synchronous_standby_names\". They confirm what is granted, and likewise a change to another durability.");
 		return false;
 	}
-	pfree(list_standbys(&count));
+	pfree(list_standbys(quorum, &count));
 	if (count >= SyncRepConfig->num_sync)
 		return true;
 	snprintf(detail, sizeof(detail),
 			 "Its durability is \"quorum\", and of the standbys in \"synchronous_standby_names\" %d physical ones are needed and %d are streaming.",
 			 SyncRepConfig->num_sync, count);
 	idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE, detail,
-					  "Connect the standbys, or correct \"synchronous_standby_names\". Receivers of logical replication do not count.");
+					"Connect the standbys, or correct \"synchronous_standby_names\". Receivers of logical replication do not count.");
 	return false;
 }
 
-/* Everything this process has committed, or can have read, lies before this. */
+/* All that this process has committed, or can have read, lies before this position. */
 XLogRecPtr
 idgen_quorum_here(void)
 {
@@ -231,11 +235,11 @@ idgen_quorum_here(void)
 }
 
 /*
- * The position that the standbys the setting asks for have flushed; invalid,
- * which is before all others, if there are not enough of them.
+ * The position up to which as many standbys have flushed as the setting asks for.  If
+ * there are not enough standbys, it is invalid, which is before all others.
  */
 XLogRecPtr
-idgen_quorum_confirmed(void)
+idgen_quorum_confirmed(IdgenQuorum *quorum)
 {
 	IdgenStandby *standbys;
 	int			count;
@@ -243,7 +247,7 @@ idgen_quorum_confirmed(void)
 
 	if (!idgen_quorum_named())
 		return InvalidXLogRecPtr;
-	standbys = list_standbys(&count);
+	standbys = list_standbys(quorum, &count);
 	confirmed = idgen_quorum_position(standbys, count, SyncRepConfig->num_sync,
 									  SyncRepConfig->syncrep_method ==
 									  SYNC_REP_PRIORITY);
@@ -252,17 +256,19 @@ idgen_quorum_confirmed(void)
 }
 
 /*
- * Wait until a position is confirmed, or a monotonic time has come; cancellable.
- * For sessions.
+ * By a session: wait until a position is confirmed.  False if it is not by a monotonic
+ * time; cancellable.
  */
 bool
 idgen_quorum_wait(XLogRecPtr position, int64 until_us)
 {
 	static uint32 wait_event = 0;
+	IdgenQuorum quorum;
 
 	if (wait_event == 0)
 		wait_event = idgen_wait_event("IdgenQuorum");
-	while (idgen_quorum_confirmed() < position)
+	idgen_quorum_init(&quorum);
+	while (idgen_quorum_confirmed(&quorum) < position)
 	{
 		if (idgen_clock_monotonic_us() >= until_us)
 			return false;

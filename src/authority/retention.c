@@ -1,44 +1,41 @@
 /*
  * retention.c
- *		Compact old grants, and forget namespaces that are gone, in bounded steps of
- *		the authority worker.
+ *		Compact old grants, and forget incarnations and namespaces that are gone.
  *
- * A step looks at the oldest grants of a few workers, in turn, and is a
- * transaction of its own; it never touches a mark, so that nothing rests on it
- * but what idgen_trace can tell.  A record is merged with its neighbours after
- * an hour, which is the longest horizon: no answer from it can be asked for
- * again by then.
+ * The authority process does a small part of it at a time: it looks at the oldest grants
+ * of a few workers, in turn, in a transaction of its own.  That never touches a mark, so
+ * that nothing rests on it but what idgen_trace can tell.  Records are merged with their
+ * neighbours after an hour, which is the longest horizon: by then nobody can ask for an
+ * answer from them again.
  */
 #include "compat.h"
 
 #include "authority/retention.h"
 
-#include "clock.h"
+#include "authority/authority.h"
+#include "authority/transaction.h"
 #include "catalog/grant_rows.h"
 #include "catalog/identity.h"
 #include "catalog/marks.h"
 #include "catalog/namespace_cache.h"
-#include "authority/round.h"
-#include "settings.h"
 #include "catalog/tables.h"
+#include "clock.h"
+#include "settings.h"
 
-/* A step at most this often, over at most so many workers. */
-#define STEP_EVERY_US		INT64_C(1000000)
-#define WORKERS_PER_STEP	16
+/* How often grants are compacted, and of how many workers at a time. */
+#define RUN_EVERY_US		INT64_C(1000000)
+#define WORKERS_PER_RUN		16
 
-/* Ended incarnations are looked for this often. */
+/* How often ended incarnations are looked for. */
 #define INCARNATIONS_EVERY_US	INT64_C(600000000)
 
 #define SETTLED_S			3600
 
-static int64 last_step_us = 0;
-static int64 last_incarnations_us = -INCARNATIONS_EVERY_US;
-
-/* Compact the next few workers in turn. */
+/* Compact the grants of the next few workers. */
 static void
 compact_some(void)
 {
-	for (int i = 0; i < WORKERS_PER_STEP; i++)
+	for (int i = 0; i < WORKERS_PER_RUN; i++)
 	{
 		const char *name;
 		int32		worker;
@@ -50,13 +47,13 @@ compact_some(void)
 		if (ns == NULL)
 			continue;
 		(void) idgen_grant_rows_compact(name, worker,
-									idgen_layout_tick_at(&ns->row.layout,
-														 idgen_clock_wall_ms()),
-									SETTLED_S, idgen_grant_retention_s);
+										idgen_layout_tick_at(&ns->row.layout,
+															 idgen_clock_wall_ms()),
+										SETTLED_S, idgen_grant_retention_s);
 	}
 }
 
-/* Marks of a namespace that was dropped, or taken over under another uuid. */
+/* Do these marks belong to a namespace that was dropped, or has another uuid now? */
 static bool
 is_gone(const IdgenMarks *marks)
 {
@@ -65,50 +62,66 @@ is_gone(const IdgenMarks *marks)
 	return ns == NULL || !idgen_same_uuid(&ns->authority.uuid, &marks->uuid);
 }
 
-/* Without the extension all are. */
+/* Without the extension all marks do. */
 static bool
 is_any(const IdgenMarks *marks)
 {
 	return true;
 }
 
-/* Do a step if it is time; failures are left for another time. */
-void
-idgen_retention_step(void)
+/* Forget incarnations that ended long ago. */
+static void
+forget_incarnations(void)
 {
-	MemoryContext context = CurrentMemoryContext;
-	int64		now_us = idgen_clock_monotonic_us();
+	(void) idgen_grant_rows_forget_incarnations(idgen_grant_retention_s);
 
-	if (now_us - last_step_us < STEP_EVERY_US)
+	/* which of them have not ended is to be read anew */
+	idgen_marks_forget_all();
+}
+
+/* What is due, in the transaction begun. */
+static void
+tidy_up(IdgenRetention *retention, int64 now_us)
+{
+	IdgenError	error;
+
+	if (idgen_tables_open(&error))
+	{
+		compact_some();
+		if (now_us >= retention->incarnations_due_us)
+		{
+			forget_incarnations();
+			retention->incarnations_due_us = now_us + INCARNATIONS_EVERY_US;
+		}
+		idgen_marks_free_gone(is_gone);
+	}
+	else if (error.kind == IDGEN_ERROR_UNDEFINED)
+		idgen_marks_free_gone(is_any);
+}
+
+/* Do the next part if it is due; what fails is left for another time. */
+void
+idgen_retention_run(IdgenAuthority *authority)
+{
+	IdgenRetention *retention = &authority->retention;
+	int64		now_us = idgen_clock_monotonic_us();
+	IdgenTransaction transaction;
+
+	if (now_us < retention->due_us)
 		return;
-	last_step_us = now_us;
+	retention->due_us = now_us + RUN_EVERY_US;
+	idgen_transaction_init(&transaction, authority);
 	PG_TRY();
 	{
-		IdgenError error;
-
-		idgen_round_begin(context);
-		if (idgen_tables_open(&error))
-		{
-			compact_some();
-			if (now_us - last_incarnations_us >= INCARNATIONS_EVERY_US)
-			{
-				(void) idgen_grant_rows_forget_incarnations(idgen_grant_retention_s);
-
-				/* which of them have not ended is to be read anew */
-				idgen_marks_forget_all();
-				last_incarnations_us = now_us;
-			}
-			idgen_marks_free_gone(is_gone);
-		}
-		else if (error.kind == IDGEN_ERROR_UNDEFINED)
-			idgen_marks_free_gone(is_any);
-		idgen_round_commit(context);
+		idgen_transaction_begin(&transaction);
+		tidy_up(retention, now_us);
+		idgen_transaction_commit(&transaction);
 	}
 	PG_CATCH();
 	{
 		char		message[IDGEN_ERROR_TEXT_MAX];
 
-		idgen_round_abort(context, message);
+		idgen_transaction_abort(&transaction, message);
 	}
 	PG_END_TRY();
 }

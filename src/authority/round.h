@@ -1,74 +1,88 @@
 /*
  * round.h
- *		One transaction of grants: for cursors of this server that are due, and
- *		for external generators that ask.
+ *		A round: one transaction of grants, for cursors of this server that are due,
+ *		and for external generators that ask.
  */
 #ifndef IDGEN_ROUND_H
 #define IDGEN_ROUND_H
 
 #include "postgres.h"
 
+#include "authority/authority.h"
+#include "authority/confirm.h"
+#include "authority/job.h"
 #include "catalog/grant_rows.h"
-#include "shmem/request_queue.h"
-#include "catalog/marks.h"
-#include "catalog/namespace_cache.h"
-#include "shmem/pool.h"
 #include "shmem/clock_judge.h"
+#include "shmem/pool.h"
+#include "shmem/request_queue.h"
 
-/* What a round does for one namespace. */
-typedef struct IdgenJob
+/* A grant that was decided, on its way into the tables and to the one that gets it. */
+typedef struct IdgenDecision
 {
-	char		name[NAMEDATALEN];
-	pg_uuid_t	uuid;
-	bool		cursor_wanted;	/* a backend waits for a first cursor */
-	int			cursors_seen;	/* a further one is wanted if there are no more
-								 * than these; -1 = not wanted */
-	IdgenNamespace *ns;			/* while it is open and nothing failed as a
-								 * whole; else NULL */
-	IdgenMarks *marks;
-	IdgenStats *stats;			/* NULL until something is counted */
-	int64		now;			/* the clock, in ticks */
-	int64		not_before;		/* the first tick of a fresh incarnation: now, or
-								 * later if the clock was set back */
-	bool		changed;		/* its ownership: kill its cursors, it is to be asked
-								 * under another uuid */
-	bool		dropped_out;	/* its rows could not be locked */
-	IdgenError error;		/* NONE = served */
-	bool		retry;			/* the failure may pass by itself */
-} IdgenJob;
+	IdgenJob   *job;
+	IdgenGrantRow row;
+	IdgenCursorGrant cursor;	/* what a cursor of this server gets, ... */
+	IdgenAnswer *answer;		/* ... or the answer to an external generator;
+								 * NULL = the grant is for a cursor */
+	int64		issues_until;	/* of an external generator: what it has been
+								 * granted lasts until this tick, or is over
+								 * at the clock */
+} IdgenDecision;
 
-/* A round; in the memory context it was begun in. */
+/* A worker for a fresh incarnation, and its first grant. */
+typedef struct IdgenFirstGrant
+{
+	int32		worker;
+	const IdgenMark *mark;		/* of the worker; NULL if it has none yet */
+	IdgenGrant	grant;
+} IdgenFirstGrant;
+
+/* In the memory context it was begun in. */
 typedef struct IdgenRound
 {
-	int			request_count;
-	IdgenMailTaken *requests;
-	IdgenAnswer *answers;		/* to ACTIVATE and ACQUIRE requests */
-	bool		unanswered;		/* some request is to be looked at again */
+	IdgenAuthority *authority;
+	int			ticket_count;
+	IdgenTicket *tickets;
+	IdgenAnswer *answers;		/* [ticket_count], to requests of external
+								 * generators for a grant */
+	bool		unanswered;		/* some request is to be looked at again soon */
 	int			survey_count;
 	IdgenCursorSurvey *surveys;
 	int			job_count;
 	IdgenJob   *jobs;
 	int64		begun_us;		/* monotonic */
 	IdgenClockView clock;		/* judged when it began */
-	int			item_count;
-	int			item_max;
-	struct IdgenItem *items;
+	int			decision_count;
+	int			decision_max;
+	IdgenDecision *decisions;
 } IdgenRound;
 
 extern IdgenJob *idgen_round_job(IdgenRound *round, const char *name,
 								 const pg_uuid_t *uuid);
-extern void idgen_round_serve(IdgenRound *round,
-							  void (*answer) (IdgenRound *round, IdgenJob *job));
-extern void idgen_round_end_strangers(void);
-extern bool idgen_round_grants_to(const IdgenMailTaken *request);
-extern bool idgen_round_is_holder(const IdgenMailTaken *taken,
-								  IdgenIncarnationRow *row);
-extern int64 idgen_round_cursor_length(const IdgenJob *job);
-extern int64 idgen_round_horizon(const IdgenNamespace *ns);
+extern void idgen_round_serve(IdgenRound *round);
 
-/* The worker's transactions, for others that have some of their own. */
-extern void idgen_round_begin(MemoryContext context);
-extern void idgen_round_commit(MemoryContext context);
-extern void idgen_round_abort(MemoryContext context, char *message);
+/* --- round_open.c: before anything is decided */
+extern bool idgen_round_open(const IdgenRound *round, IdgenJob *job);
+
+/* --- round_worker.c: a worker for a fresh incarnation */
+extern bool idgen_round_decide_fresh(const IdgenRound *round, const IdgenJob *job,
+									 int64 eligible, int64 length,
+									 IdgenFirstGrant *first, IdgenError *error);
+
+/* --- round_cursors.c: cursors of this server */
+extern void idgen_round_decide_cursors(IdgenRound *round, IdgenJob *job);
+
+/* --- round_external.c: external generators */
+extern bool idgen_round_grants_to(const IdgenTicket *ticket);
+extern bool idgen_round_is_holder(const IdgenTicket *ticket, IdgenIncarnationRow *row);
+extern void idgen_round_decide_external(IdgenRound *round, IdgenJob *job);
+extern void idgen_round_set_granted(const IdgenJob *job, int32 worker, int64 incarnation,
+									int64 grant_id, const IdgenGrant *grant,
+									IdgenAnswer *answer);
+
+/* --- for these: note a decision */
+extern IdgenDecision *idgen_round_add(IdgenRound *round, IdgenJob *job,
+									  int32 worker, const IdgenMark *mark,
+									  const IdgenGrant *grant);
 
 #endif							/* IDGEN_ROUND_H */

@@ -413,14 +413,14 @@ write_incarnations(IdgenColumns *fresh, const pg_uuid_t *boot)
 				CStringGetTextDatum(row->holder ? row->holder->role : ""));
 	values[3] = idgen_query_nullable_array(fresh->datums, fresh->nulls, fresh->count, TEXTOID);
 	FILL_COLUMN(fresh, row,
-				CStringGetTextDatum(row->holder ? row->holder->mail->address : ""));
+				CStringGetTextDatum(row->holder ? row->holder->request->address : ""));
 	values[4] = idgen_query_nullable_array(fresh->datums, fresh->nulls, fresh->count, TEXTOID);
 	FILL_COLUMN(fresh, row,
 				CStringGetTextDatum(row->holder ?
-									row->holder->mail->application : ""));
+									row->holder->request->application : ""));
 	values[5] = idgen_query_nullable_array(fresh->datums, fresh->nulls, fresh->count, TEXTOID);
 	FILL_COLUMN(fresh, row,
-				row->holder ? idgen_query_bytes(row->holder->mail->token_hash,
+				row->holder ? idgen_query_bytes(row->holder->request->token_hash,
 										  IDGEN_TOKEN_HASH_SIZE) : (Datum) 0);
 	values[6] = idgen_query_nullable_array(fresh->datums, fresh->nulls, fresh->count, BYTEAOID);
 	values[7] = UUIDPGetDatum(boot);

@@ -12,13 +12,13 @@
 
 #include "core/grant.h"
 #include "catalog/marks.h"
-#include "shmem/shmem.h"
+#include "shmem/request_queue.h"
 
 /* Who holds an external incarnation. */
 typedef struct IdgenHolder
 {
 	char		role[NAMEDATALEN];
-	const IdgenMail *mail;		/* address, application, token hash */
+	const IdgenRequest *request;	/* address, application, token hash */
 } IdgenHolder;
 
 /* A grant to be written. */

@@ -6,7 +6,6 @@
 
 #include "catalog/identity.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "access/xlog.h"
@@ -15,43 +14,10 @@
 #include "storage/fd.h"
 
 #include "core/history.h"
+#include "file_identity.h"
 
 /* What a double, and so a number in JSON, holds without loss. */
 #define NUMBER_BITS 53
-
-/* The inode and, where the system tells, the birth time of a file. */
-static void
-read_file(const char *path, uint64 *inode, int64 *birth_ns)
-{
-#ifdef STATX_BTIME
-	struct statx file;
-
-	if (statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &file) != 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not stat file \"%s\": %m", path)));
-	*inode = file.stx_ino;
-	*birth_ns = (file.stx_mask & STATX_BTIME) == 0 ? 0 :
-		(int64) file.stx_btime.tv_sec * 1000000000 + file.stx_btime.tv_nsec;
-#else
-	struct stat file;
-
-	if (stat(path, &file) != 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not stat file \"%s\": %m", path)));
-	*inode = file.st_ino;
-	*birth_ns = 0;
-#endif
-}
-
-/* What tells this data directory from its copies. */
-void
-idgen_identity_read_control(uint64 *inode, int64 *birth_ns)
-{
-	/* relative to the data directory, where every process runs */
-	read_file("global/pg_control", inode, birth_ns);
-}
 
 /* The identity of this server and database, now.  Not during recovery. */
 void
@@ -64,10 +30,11 @@ idgen_identity_read(IdgenIdentity *identity)
 	identity->database = MyDatabaseId;
 	identity->timeline = GetWALInsertionTimeLine();
 
-	idgen_identity_read_control(&identity->control_inode,
-								&identity->control_birth);
+	idgen_file_identity_read_control(&identity->control_inode,
+									 &identity->control_birth);
 	snprintf(version_path, sizeof(version_path), "%s/PG_VERSION", DatabasePath);
-	read_file(version_path, &identity->version_inode, &identity->version_birth);
+	idgen_file_identity_read(version_path, &identity->version_inode,
+							 &identity->version_birth);
 }
 
 /*

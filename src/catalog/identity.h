@@ -11,14 +11,8 @@
 #include "utils/uuid.h"
 
 #include "core/grant.h"
+#include "random.h"
 
-static inline bool
-idgen_same_uuid(const pg_uuid_t *a, const pg_uuid_t *b)
-{
-	return memcmp(a->data, b->data, UUID_LEN) == 0;
-}
-
-extern void idgen_identity_read_control(uint64 *inode, int64 *birth_ns);
 extern void idgen_identity_read(IdgenIdentity *identity);
 extern void idgen_identity_read_history(IdgenPromotionFacts *facts);
 extern void idgen_identity_make_uuid(pg_uuid_t *uuid);

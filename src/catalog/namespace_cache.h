@@ -13,7 +13,7 @@
 #include "core/layout.h"
 #include "shmem/pool.h"
 #include "settings.h"
-#include "shmem/shmem.h"
+#include "shmem/counters.h"
 #include "catalog/tables.h"
 
 /*
@@ -34,7 +34,7 @@ typedef struct IdgenNamespace
 	IdgenAuthorityRow authority;
 	bool		quorum;			/* its durability */
 	int64		run_ahead;		/* ticks */
-	IdgenStats *stats;			/* NULL until something is counted */
+	IdgenCounters *stats;			/* NULL until something is counted */
 	Oid			allowed_user;	/* found to hold the privilege to issue */
 
 	/* --- what this process issued last (S11) */

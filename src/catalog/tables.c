@@ -51,7 +51,7 @@
 #include "clock.h"
 #include "catalog/identity.h"
 #include "settings.h"
-#include "shmem/shmem.h"
+#include "shmem/lock.h"
 
 /* --------------------------------------------------------------------
  * What the script made

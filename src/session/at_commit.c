@@ -26,7 +26,7 @@
 
 #include "clock.h"
 #include "shmem/ended.h"
-#include "shmem/request_queue.h"
+#include "shmem/authorities.h"
 #include "shmem/pool.h"
 #include "shmem/shmem.h"
 #include "shmem/counters.h"
@@ -161,7 +161,7 @@ database_dropped(Oid database)
 {
 	IdgenPending *entry = remember(IDGEN_CAUSE_DATABASE_DROPPED, database, "");
 
-	idgen_queue_stop_authority(database, STOP_WITHIN_US);
+	idgen_authorities_stop(database, STOP_WITHIN_US);
 	write_down(entry);
 }
 
@@ -236,7 +236,7 @@ kill_pending(void)
 	IdgenPatience patience;
 	ListCell   *cell;
 
-	idgen_pool_be_patient(&patience);
+	idgen_patience_begin(&patience);
 	foreach(cell, pending)
 	{
 		IdgenPending *entry = lfirst(cell);
@@ -247,7 +247,7 @@ kill_pending(void)
 		idgen_ended_committed(entry->database,
 							  entry->cause == IDGEN_CAUSE_DATABASE_DROPPED,
 							  entry->tables.marks, entry->tables.mark_count);
-		idgen_stats_forget(entry->database);
+		idgen_counters_forget(entry->database);
 	}
 }
 

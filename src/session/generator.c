@@ -35,6 +35,7 @@
 #include "shmem/pool.h"
 #include "settings.h"
 #include "shmem/counters.h"
+#include "shmem/lock.h"
 #include "shmem/clock_judge.h"
 
 /* Tries of a busy cursor before the next one is tried. */
@@ -193,7 +194,7 @@ refresh_refs(IdgenNamespace *ns)
 	ns->at = ns->home;
 
 	/* the statistics of a namespace without cursors may have been given away */
-	ns->stats = idgen_stats_get(MyDatabaseId, ns->name);
+	ns->stats = idgen_counters_get(MyDatabaseId, ns->name);
 }
 
 static void
@@ -258,7 +259,7 @@ pass_over(IdgenNamespace *ns, int32 count, IdgenCursorRun *run, IdgenPass *pass)
 				if (pass->locked)
 					ns->home = index;	/* keep away from the crowd */
 				if (index != start && run->tick == ns->last_tick)
-					idgen_stats_add(ns->stats, IDGEN_COUNTER_SPILLS, 1);
+					idgen_counters_add(ns->stats, IDGEN_COUNTER_SPILLS, 1);
 				ns->at = index;
 				return true;
 			case IDGEN_TRY_LOCKED:
@@ -348,16 +349,16 @@ call_begin(IdgenCall *call, IdgenNamespace *ns, int64 until_us)
 static uint64
 post_request(IdgenCall *call, bool another)
 {
-	IdgenMail	mail;
+	IdgenRequest request;
 
-	memset(&mail, 0, sizeof(mail));
-	mail.kind = IDGEN_REQUEST_SERVE;
-	strlcpy(mail.namespace_name, call->ns->name, NAMEDATALEN);
-	mail.namespace_uuid = call->ns->authority.uuid;
-	mail.cursors_seen = another ? call->ns->ref_count : -1;
-	mail.expires_at_us = call->may_wait ? call->until_us :
+	memset(&request, 0, sizeof(request));
+	request.kind = IDGEN_REQUEST_SERVE;
+	strlcpy(request.namespace_name, call->ns->name, NAMEDATALEN);
+	request.namespace_uuid = call->ns->authority.uuid;
+	request.cursors_seen = another ? call->ns->ref_count : -1;
+	request.expires_at_us = call->may_wait ? call->until_us :
 		idgen_clock_monotonic_us() + UNATTENDED_US;
-	return idgen_queue_post(&mail);
+	return idgen_queue_post(&request);
 }
 
 /* Ask for one more cursor, without waiting for it. */
@@ -390,13 +391,13 @@ sleep_until(IdgenCall *call, int64 until_us)
 		pgstat_report_wait_start(wait_event);
 		pg_usleep((long) left_us);
 		pgstat_report_wait_end();
-		idgen_stats_note_pause(call->ns->stats, idgen_clock_monotonic_us() - until_us);
+		idgen_counters_note_pause(call->ns->stats, idgen_clock_monotonic_us() - until_us);
 		return;
 	}
 	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 					 (long) (left_us / 1000), wait_event);
 	ResetLatch(MyLatch);
-	idgen_stats_note_pause(call->ns->stats, idgen_clock_monotonic_us() - until_us);
+	idgen_counters_note_pause(call->ns->stats, idgen_clock_monotonic_us() - until_us);
 	CHECK_FOR_INTERRUPTS();
 }
 
@@ -532,7 +533,7 @@ static void
 call_failed(IdgenCall *call, const IdgenPass *pass)
 {
 	judge_pass(call, pass);
-	idgen_stats_note_error(call->ns->stats, &call->error);
+	idgen_counters_note_error(call->ns->stats, &call->error);
 	idgen_error_report(&call->error, call->ns->name);
 }
 
@@ -596,7 +597,7 @@ wait_for_lock(IdgenCall *call, const IdgenPass *pass)
 	CHECK_FOR_INTERRUPTS();
 	now_us = idgen_clock_monotonic_us();
 	idgen_lock_nap(LOCKED_PAUSE_US);
-	idgen_stats_note_pause(call->ns->stats, idgen_clock_monotonic_us() - now_us);
+	idgen_counters_note_pause(call->ns->stats, idgen_clock_monotonic_us() - now_us);
 }
 
 /*
@@ -615,7 +616,7 @@ judge_unasked(IdgenCall *call)
 		idgen_clock_judge_set_error(&clock, &call->error);
 	else if (idgen_layout_tick_at(layout, clock.wall_ms) >= idgen_layout_tick_count(layout))
 		idgen_error_set(&call->error, IDGEN_ERROR_EXHAUSTED, NULL, NULL);
-	else if (idgen_stats_standing(call->ns->stats, &standing))
+	else if (idgen_counters_standing(call->ns->stats, &standing))
 		call->error = standing;
 	else
 		idgen_error_set(&call->error, IDGEN_ERROR_GRANT,
@@ -648,7 +649,7 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 	}
 
 	answered = idgen_queue_wait(ticket, call->until_us, &answer, &late_us);
-	idgen_stats_note_pause(call->ns->stats, late_us);
+	idgen_counters_note_pause(call->ns->stats, late_us);
 
 	/* the authority knows what was granted, not what was used: see whether it was */
 	call->told_used_up = answered && error->kind == IDGEN_ERROR_CAPACITY &&
@@ -677,7 +678,7 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 static void
 refuse(const IdgenNamespace *ns, const IdgenError *error)
 {
-	idgen_stats_note_error(idgen_stats_get(MyDatabaseId, ns->name), error);
+	idgen_counters_note_error(idgen_counters_get(MyDatabaseId, ns->name), error);
 	idgen_error_report(error, ns->name);
 }
 
@@ -765,16 +766,16 @@ count_pass(const IdgenCall *call, const IdgenPass *pass)
 	IdgenNamespace *ns = call->ns;
 
 	if (pass->spent)
-		idgen_stats_add(ns->stats, IDGEN_COUNTER_EXHAUSTIONS, 1);
+		idgen_counters_add(ns->stats, IDGEN_COUNTER_EXHAUSTIONS, 1);
 	if (pass->dry && ns->last_generation != 0)
-		idgen_stats_add(ns->stats, IDGEN_COUNTER_GRANTS_MISSED, 1);
+		idgen_counters_add(ns->stats, IDGEN_COUNTER_GRANTS_MISSED, 1);
 	if (pass->behind)
 	{
 		int64		last_ms;
 
-		idgen_stats_add(ns->stats, IDGEN_COUNTER_CLOCK_BEHIND, 1);
+		idgen_counters_add(ns->stats, IDGEN_COUNTER_CLOCK_BEHIND, 1);
 		if (idgen_layout_unix_ms(&ns->row.layout, Max(ns->last_tick, 0), &last_ms))
-			idgen_stats_max(ns->stats, IDGEN_COUNTER_CLOCK_BEHIND_MAX_US,
+			idgen_counters_max(ns->stats, IDGEN_COUNTER_CLOCK_BEHIND_MAX_US,
 							(uint64) Max(last_ms * 1000 - idgen_clock_wall_us(), 0));
 	}
 }
@@ -830,7 +831,7 @@ wait_after(IdgenCall *call, const IdgenPass *pass)
 
 	call->waiting_since_us = idgen_clock_monotonic_us();
 	if (call->running_since_us != 0)
-		idgen_stats_note_pause(call->ns->stats,
+		idgen_counters_note_pause(call->ns->stats,
 							   call->waiting_since_us - call->running_since_us);
 
 	PG_TRY();
@@ -848,8 +849,8 @@ wait_after(IdgenCall *call, const IdgenPass *pass)
 		}
 		else if (way == IDGEN_WAIT_TICK && pass->spent)
 			call->spent_us += waited_us;
-		idgen_stats_add(call->ns->stats, ways[way].waits, 1);
-		idgen_stats_add(call->ns->stats, ways[way].wait_us, (uint64) waited_us);
+		idgen_counters_add(call->ns->stats, ways[way].waits, 1);
+		idgen_counters_add(call->ns->stats, ways[way].wait_us, (uint64) waited_us);
 		call->running_since_us = call->waiting_since_us + waited_us;
 	}
 	PG_END_TRY();
@@ -1012,7 +1013,7 @@ check_batch(IdgenCall *call, int32 count)
 			 count, most);
 	idgen_error_set(&call->error, IDGEN_ERROR_CAPACITY, words,
 					  "Ask for fewer, raise \"idgen.wait_timeout\" or \"idgen.max_workers_per_namespace\", or use a format with more sequence bits.");
-	idgen_stats_note_error(call->ns->stats, &call->error);
+	idgen_counters_note_error(call->ns->stats, &call->error);
 	idgen_error_report(&call->error, call->ns->name);
 }
 
@@ -1053,6 +1054,6 @@ idgen_generator_batch(IdgenNamespace *ns, int32 count, int64 until_us,
 		(*run_count)++;
 		left -= (int32) run.count;
 	}
-	idgen_stats_add(ns->stats, IDGEN_COUNTER_BATCHES, 1);
+	idgen_counters_add(ns->stats, IDGEN_COUNTER_BATCHES, 1);
 	return runs;
 }

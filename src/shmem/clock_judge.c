@@ -1,46 +1,33 @@
 /*
  * clock_judge.c
- *		Judge the wall clock, and remember it over restarts of the server.
+ *		The server's judgement of its wall clock.
  *
- * There is one record for the server, in shared memory; src/core/clock.c decides
- * what becomes of it.  It is also in a file, since a clock that was set while
- * the server was down is as wrong as one that was set under it.  The file counts
- * for one boot of the machine, because the clock that never steps does, and for
- * one data directory: a copy may have another clock.  So it is written without
- * being flushed; a crash of the machine ends its boot.  Without it the clock is
- * believed as it is found, which costs the order of time but no uniqueness.
+ * There is one record for the server, in shared memory; src/core/clock.c decides what
+ * becomes of it, and clock_file.c keeps it over restarts of the server.
  */
 #include "compat.h"
 
 #include "shmem/clock_judge.h"
 
-#include <unistd.h>
-
-#include "fmgr.h"
-#include "miscadmin.h"
-#include "port/pg_crc32c.h"
-#include "storage/fd.h"
+#include <time.h>
 
 #include "clock.h"
-#include "catalog/identity.h"
 #include "kernel_clock.h"
-#include "shmem/pool.h"
 #include "settings.h"
+#include "shmem/clock_file.h"
+#include "shmem/lock.h"
+#include "shmem/pool.h"
 #include "shmem/shmem.h"
 
-/* Beside the files of pg_stat_statements and the like. */
-#define CLOCK_FILE			"pg_stat/idgen_clock.stat"
-#define CLOCK_FILE_MAGIC	0x1d6e0c10
-
-#define BOOT_ID_FILE		"/proc/sys/kernel/random/boot_id"
-#define BOOT_ID_SIZE		40
-
-/* Two readings so close together are as good as one. */
+/* Two readings that are this close together are as good as one. */
 #define READ_ERROR_US		INT64_C(100)
 #define READ_TRIES			8
 
 /* Shorter steps are not worth a line in the log. */
 #define LOGGED_STEP_US		INT64_C(1000000)
+
+/* How long to try for a look at what is believed. */
+#define PEEK_WITHIN_US		INT64_C(10000)
 
 /* The clock that never steps, and runs while the machine sleeps. */
 #ifdef CLOCK_BOOTTIME
@@ -49,16 +36,18 @@
 #define ELAPSED_CLOCK CLOCK_MONOTONIC
 #endif
 
-typedef struct ClockFile
+Size
+idgen_clock_judge_size(void)
 {
-	uint32		magic;
-	uint32		size;
-	char		boot[BOOT_ID_SIZE];
-	uint64		control_inode;
-	int64		control_birth;
-	IdgenClockRecord record;
-	pg_crc32c	crc;			/* of all before it */
-} ClockFile;
+	return sizeof(IdgenClockState);
+}
+
+void
+idgen_clock_judge_init(void *memory, int tranche)
+{
+	idgen_shared->clock = memory;
+	LWLockInitialize(&idgen_shared->clock->file_lock, tranche);
+}
 
 /* --------------------------------------------------------------------
  * Reading the clocks
@@ -74,7 +63,7 @@ elapsed_us(void)
 }
 
 /*
- * Read both clocks, as close together as can be.  Under the directory lock: a
+ * Read both clocks, as close together as can be.  Caller holds the directory lock: a
  * reading from before a pause would look like a step against a later one.
  */
 static void
@@ -96,130 +85,40 @@ read_clocks(IdgenClockReading *reading)
 }
 
 /* --------------------------------------------------------------------
- * The file
+ * Remembering
  * -------------------------------------------------------------------- */
 
-/* What a file of this boot and data directory begins with; false if unknown. */
-static bool
-begin_file(ClockFile *contents)
-{
-	FILE	   *file = AllocateFile(BOOT_ID_FILE, "r");
-	bool		known;
-
-	memset(contents, 0, sizeof(*contents));
-	if (file == NULL)
-		return false;
-	known = fgets(contents->boot, BOOT_ID_SIZE, file) != NULL;
-	FreeFile(file);
-	contents->magic = CLOCK_FILE_MAGIC;
-	contents->size = sizeof(*contents);
-	idgen_identity_read_control(&contents->control_inode,
-								&contents->control_birth);
-	return known;
-}
-
-static pg_crc32c
-checksum(const ClockFile *contents)
-{
-	pg_crc32c	crc;
-
-	INIT_CRC32C(crc);
-	COMP_CRC32C(crc, contents, offsetof(ClockFile, crc));
-	FIN_CRC32C(crc);
-	return crc;
-}
-
-/* The record of an earlier life of the server in this boot; false if none. */
-static bool
-read_file(IdgenClockRecord *record)
-{
-	ClockFile	here;
-	ClockFile	saved;
-	FILE	   *file;
-	bool		complete;
-
-	if (!begin_file(&here))
-		return false;
-	file = AllocateFile(CLOCK_FILE, PG_BINARY_R);
-	if (file == NULL)
-		return false;
-	complete = fread(&saved, sizeof(saved), 1, file) == 1;
-	FreeFile(file);
-	if (!complete ||
-		memcmp(&saved, &here, offsetof(ClockFile, record)) != 0 ||
-		saved.crc != checksum(&saved))
-		return false;
-	*record = saved.record;
-	return true;
-}
-
-/* False if it could not be written; then errno says why. */
-static bool
-write_file(const char *path, const ClockFile *contents)
-{
-	FILE	   *file = AllocateFile(path, PG_BINARY_W);
-	bool		written;
-
-	if (file == NULL)
-		return false;
-	written = fwrite(contents, sizeof(*contents), 1, file) == 1;
-	return FreeFile(file) == 0 && written;
-}
-
-/* Write what is to be remembered; complains once. */
-static void
-save_record(const IdgenClockRecord *record)
-{
-	static bool complained = false;
-	ClockFile	contents;
-
-	if (!begin_file(&contents))
-		return;
-	contents.record = *record;
-	contents.crc = checksum(&contents);
-	if (write_file(CLOCK_FILE ".tmp", &contents) &&
-		rename(CLOCK_FILE ".tmp", CLOCK_FILE) == 0)
-		return;
-	if (complained)
-		return;
-	complained = true;
-	ereport(LOG,
-			(errcode_for_file_access(),
-			 errmsg("could not write file \"%s\": %m", CLOCK_FILE),
-			 errdetail("Steps of the clock while the server is down will not be noticed.")));
-}
-
-/* Write the file if something changed.  Whoever finds it busy leaves it. */
+/* Write the file if something has changed, unless another process is writing it. */
 void
 idgen_clock_judge_save(void)
 {
-	IdgenClockState *clock = &idgen_shared->clock;
+	IdgenClockState *clock = idgen_shared->clock;
 	IdgenClockRecord record;
 	uint64		version;
 
 	if (clock->version == clock->saved_version ||
-		!LWLockConditionalAcquire(&idgen_shared->clock_file_lock, LW_EXCLUSIVE))
+		!LWLockConditionalAcquire(&clock->file_lock, LW_EXCLUSIVE))
 		return;
 	idgen_lock_directory();
 	record = clock->record;
 	version = clock->version;
 	idgen_unlock_directory();
 
-	save_record(&record);
+	idgen_clock_file_write(&record);
 
 	idgen_lock_directory();
 	clock->saved_version = version;
 	idgen_unlock_directory();
-	LWLockRelease(&idgen_shared->clock_file_lock);
+	LWLockRelease(&clock->file_lock);
 }
 
-/* Once in the life of shared memory: go on from the file. */
+/* Once in the life of shared memory: go on from what the file says. */
 static void
 load_record(void)
 {
-	IdgenClockState *clock = &idgen_shared->clock;
+	IdgenClockState *clock = idgen_shared->clock;
 	IdgenClockRecord record;
-	bool		found = read_file(&record);
+	bool		found = idgen_clock_file_read(&record);
 
 	idgen_lock_directory();
 	if (!clock->loaded && found)
@@ -245,11 +144,11 @@ count_step(IdgenClockState *clock, int64 step_us)
 	if (step_us == 0)
 		return;
 	if (step_us < 0)
-		clock->steps_back++;
+		clock->steps.back_count++;
 	else
-		clock->steps_forward++;
-	clock->largest_step_us = Max(clock->largest_step_us,
-								 step_us < 0 ? -step_us : step_us);
+		clock->steps.forward_count++;
+	clock->steps.largest_us = Max(clock->steps.largest_us,
+								  step_us < 0 ? -step_us : step_us);
 }
 
 /* Is a change of the record worth remembering over a restart? */
@@ -271,11 +170,11 @@ step_text(int64 step_us)
 					(int) (step_ms % 1000), step_us < 0 ? "back" : "forward");
 }
 
-/* Say once that the clock is not believed, and once that it is again. */
+/* Log once that the clock is not believed, and once that it is again. */
 static void
 log_verdict(const IdgenClockRecord *record)
 {
-	IdgenClockState *clock = &idgen_shared->clock;
+	IdgenClockState *clock = idgen_shared->clock;
 	bool		wrong = record->verdict != IDGEN_CLOCK_RIGHT;
 	int64		step_us = idgen_clock_pending(record);
 	bool		say;
@@ -298,13 +197,13 @@ log_verdict(const IdgenClockRecord *record)
 }
 
 /*
- * Read the clock and judge it.  An error (IG005) if the directory is locked by
- * a stopped process.
+ * Read the clock and judge it.  Raises an error (IG005) if a stopped process holds the
+ * directory lock.
  */
 void
 idgen_clock_judge(IdgenClockView *view)
 {
-	IdgenClockState *clock = &idgen_shared->clock;
+	IdgenClockState *clock = idgen_shared->clock;
 	IdgenClockPolicy policy = {.max_step_us = (int64) idgen_max_clock_step_ms * 1000};
 	IdgenKernelClock kernel;
 	IdgenClockReading reading;
@@ -315,7 +214,10 @@ idgen_clock_judge(IdgenClockView *view)
 	if (!clock->loaded)
 		load_record();
 
-	/* a system call, and only asked for where it decides something */
+	/*
+	 * this takes a system call, so ask the kernel only where it decides
+	 * something
+	 */
 	if (clock->record.verdict != IDGEN_CLOCK_RIGHT)
 	{
 		idgen_kernel_clock_read(&kernel);
@@ -341,11 +243,11 @@ idgen_clock_judge(IdgenClockView *view)
 	log_verdict(&after);
 }
 
-/* Somebody says that the clock is right as it is. */
+/* An operator says that the clock is right as it is. */
 void
 idgen_clock_judge_accept(void)
 {
-	IdgenClockState *clock = &idgen_shared->clock;
+	IdgenClockState *clock = idgen_shared->clock;
 	IdgenClockReading reading;
 	IdgenClockRecord after;
 	IdgenClockFinding finding;
@@ -364,7 +266,7 @@ idgen_clock_judge_accept(void)
 	idgen_clock_judge_save();
 }
 
-/* What to tell a caller of a clock that is not right. */
+/* What to report to a caller if the clock is not right; kind NONE if it is. */
 void
 idgen_clock_judge_set_error(const IdgenClockView *view, IdgenError *error)
 {
@@ -379,26 +281,47 @@ idgen_clock_judge_set_error(const IdgenClockView *view, IdgenError *error)
 			 step_text(view->step_ms * 1000));
 	if (view->verdict == IDGEN_CLOCK_AHEAD)
 	{
-		strlcat(detail, " Nothing is granted for a time that may not be.", sizeof(detail));
+		strlcat(detail, " No grants are made until it is corrected or confirmed.", sizeof(detail));
 		idgen_error_set(error, IDGEN_ERROR_CLOCK_AHEAD, detail, NULL);
 		return;
 	}
-	strlcat(detail, " No ID is issued for an earlier time than before.", sizeof(detail));
+	strlcat(detail, " IDs are not issued for an earlier time than before.", sizeof(detail));
 	idgen_error_set(error, IDGEN_ERROR_CLOCK, detail, NULL);
 	error->until_ms = view->latest_ms;
 }
 
-/* --------------------------------------------------------------------
- * SQL
- * -------------------------------------------------------------------- */
-
-PG_FUNCTION_INFO_V1(idgen_confirm_clock);
-Datum
-idgen_confirm_clock(PG_FUNCTION_ARGS)
+/*
+ * The earliest Unix ms that it may be now, by all that is believed; 0 if that cannot be
+ * told at once.  Changes nothing, and does not fail.
+ */
+int64
+idgen_clock_judge_earliest_ms(void)
 {
-	idgen_require_preloaded();
-	idgen_clock_judge_accept();
-	ereport(LOG,
-			(errmsg("the system clock was confirmed with idgen_confirm_clock()")));
-	PG_RETURN_VOID();
+	IdgenClockState *clock = idgen_shared->clock;
+	IdgenClockPolicy policy = {.max_step_us = (int64) idgen_max_clock_step_ms * 1000};
+	IdgenClockReading reading;
+	IdgenClockRecord copy;
+	IdgenClockFinding finding;
+	bool		loaded;
+
+	if (!idgen_lock_directory_within(PEEK_WITHIN_US))
+		return 0;
+	copy = clock->record;
+	loaded = clock->loaded;
+	read_clocks(&reading);
+	idgen_unlock_directory();
+	if (!loaded)
+		return 0;
+	(void) idgen_clock_decide(&copy, &reading, &policy, &finding);
+	return (reading.wall_us - Max(idgen_clock_pending(&copy), 0)) / 1000;
+}
+
+/* What is known of the clock, for watching. */
+void
+idgen_clock_judge_read(IdgenClockRecord *record, IdgenClockSteps *steps)
+{
+	idgen_lock_directory();
+	*record = idgen_shared->clock->record;
+	*steps = idgen_shared->clock->steps;
+	idgen_unlock_directory();
 }

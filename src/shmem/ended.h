@@ -1,6 +1,6 @@
 /*
  * ended.h
- *		Until when namespaces that may be gone issued IDs.
+ *		Until when namespaces issued IDs that may be gone.
  */
 #ifndef IDGEN_ENDED_H
 #define IDGEN_ENDED_H
@@ -12,42 +12,48 @@
 #include "utils/uuid.h"
 
 /*
- * What is remembered of one namespace, by name.  All times in Unix ms, past the
- * last tick meant; 0 = none.
+ * What is remembered of one namespace, by name.  All fields: the lock of the state.  All
+ * times are in Unix ms, past the last tick that is meant; 0 = none.
  */
 typedef struct IdgenEnded
 {
 	Oid			database;
 	bool		gone;			/* dropped with its database, or about to be */
-	bool		dropping;		/* by a transaction that is going on */
-	bool		whole;			/* of all grants older than this life of shared memory
-								 * "inherited_ms" knows the end */
-	bool		external;		/* some were told to external generators since */
+	bool		dropping;		/* by a transaction that has not ended */
+	bool		whole;			/* "inherited_ms" is the end of all grants
+								 * made before shared memory was initialised */
+	bool		external;		/* some grants were made to external
+								 * generators since */
 	char		database_name[NAMEDATALEN];
 	char		namespace_name[NAMEDATALEN];	/* empty = unused entry */
-	int64		issued_ms;		/* by cursors that have ended */
+	int64		issued_ms;		/* end of what ended cursors issued */
 	int64		inherited_ms;
-	int64		bound_ms;		/* of all that was or will be issued, as far as that
+	int64		bound_ms;		/* bound of all that was or will be issued and
 								 * is not known otherwise; in the file */
-	int64		dropped_ms;		/* of all that was issued when it was dropped last */
-	pg_uuid_t	namespace_uuid; /* of the namespace that was promised from last */
-	int64		reached_ms;		/* how far its marks had come then, in the tables */
-	int64		undo_ms;		/* "dropped_ms" before the drop that is going on */
-	uint64		version;		/* of the state in which the bound was last raised */
+	int64		dropped_ms;		/* end of all that was issued when the
+								 * namespace was last dropped */
+	pg_uuid_t	namespace_uuid; /* the namespace for which a promise was last
+								 * made */
+	int64		reached_ms;		/* how far its marks had come then, in the
+								 * tables */
+	int64		undo_ms;		/* "dropped_ms" before the drop that has not
+								 * ended */
+	uint64		version;		/* of the state when the bound was last raised */
 } IdgenEnded;
 
 #define IDGEN_ENDED_MAX 4096
 
 typedef struct IdgenEndedState
 {
-	LWLock		lock;			/* of all below; held for a look at all entries at
-								 * most, and never together with another one */
+	LWLock		lock;			/* of all below but the file's number; held
+								 * for a look at all entries at most */
 	LWLock		file_lock;		/* who writes the file */
-	pg_atomic_uint32 missed;	/* some end was not noted: what was issued is not
-								 * known any more, only what was granted */
+	pg_atomic_uint32 missed;	/* atomic; an end was not noted, so it is not
+								 * known any more what was issued, only what
+								 * was granted */
 	uint64		version;		/* moves with all that belongs in the file */
 	uint64		saved_version;	/* what the file has */
-	uint32		file_number;	/* of the file; its lock */
+	uint32		file_number;	/* file_lock; of the file */
 	IdgenEnded	entries[IDGEN_ENDED_MAX];
 } IdgenEndedState;
 
@@ -56,11 +62,13 @@ typedef struct IdgenEndedMarks
 {
 	char		namespace_name[NAMEDATALEN];
 	int64		granted_ms;		/* the end of everything granted or fenced */
-	int64		told_ms;		/* that of grants to external generators, and the floor */
+	int64		told_ms;		/* that of grants to external generators, and
+								 * the floor */
 	bool		told;			/* the row that says so could be read */
 } IdgenEndedMarks;
 
-extern void idgen_ended_init(int tranche);
+extern Size idgen_ended_size(void);
+extern void idgen_ended_init(void *memory, int tranche);
 extern void idgen_ended_load(void);
 
 /* --- while a namespace lives; by the authority process */

@@ -1,280 +1,139 @@
 /*
  * request_queue.c
- *		Post a request, start the worker if there is none, wait for the answer.
+ *		Post a request, wait for its answer; take requests, and answer them.
  *
- * A backend owns one request slot, by its process number.  It posts, and
- * either waits or goes away: an answer to a request given up meets a newer
- * ticket, or nobody, and does no harm.  A worker that leaves signs off under the
- * directory lock and then wakes whoever has a request pending, so that a request is
- * either seen by the worker that lives or starts the next one.
+ * Every process has one place in the queue, by its process number.  It posts a
+ * request there, and either waits or goes away: the answer to a request that was given
+ * up meets a newer number, or nobody, and does no harm.  An authority process that
+ * leaves signs off under the directory lock, and then wakes every process with a
+ * pending request.  So the living authority process sees a request, or the process
+ * that posted it starts the next one.
  */
 #include "compat.h"
 
 #include "shmem/request_queue.h"
 
-#include <errno.h>
-#include <signal.h>
-
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/proc.h"
-#include "storage/procarray.h"
 #include "utils/wait_event.h"
 
 #include "clock.h"
 #include "settings.h"
+#include "shmem/authorities.h"
 #include "shmem/counters.h"
+#include "shmem/lock.h"
+#include "shmem/shmem.h"
 
 /*
- * A worker that was asked for and has not shown up after this long is asked
- * for again: its starter may have died in between, or no background worker
- * slot was free.
+ * How often a process that waits makes sure that there is an authority process: the
+ * one that it woke or started may have died.
  */
-#define START_RETRY_US	INT64_C(100000)
-
-/* That becomes four times as long so often, for a worker that does not come. */
-#define START_STEPS_MAX	3
-
-/*
- * A worker has at least so long before it has to make room for that of another
- * database; and so long a database waits for the room it has asked for.
- */
-#define TERM_US			INT64_C(500000)
-#define ROOM_US			INT64_C(1000000)
+#define ROUSE_EVERY_US	INT64_C(100000)
 
 /* How long a process that must not fail tries for the directory. */
 #define LEAVE_WITHIN_US INT64_C(1000000)
 
-bool		(*idgen_queue_start_authority) (void) = NULL;
-
-/* Does the database have a worker?  Caller holds the lock. */
-static bool
-authority_lives(const IdgenDatabase *entry)
+Size
+idgen_queue_size(void)
 {
-	return entry->authority_pid != 0 &&
-		(kill(entry->authority_pid, 0) == 0 || errno != ESRCH);
+	return add_size(offsetof(IdgenRequestQueue, entries),
+					mul_size(MaxBackends, sizeof(IdgenQueueEntry)));
 }
 
-/* The entry of a database; NULL if it has none.  Caller holds the lock. */
-static IdgenDatabase *
-find_database(Oid database)
+void
+idgen_queue_init(void *memory, int tranche)
 {
-	for (int i = 0; i < idgen_shared->database_count; i++)
-		if (idgen_shared->databases[i].database == database)
-			return &idgen_shared->databases[i];
-	return NULL;
+	idgen_shared->queue = memory;
+	idgen_shared->queue->count = MaxBackends;
 }
 
-/*
- * The entry of a database, made if need be; NULL if all entries have a living
- * worker, which also means that no background worker slot is left.  Caller
- * holds the lock exclusively.
- */
-static IdgenDatabase *
-find_or_make_database(Oid database)
+/* At most this many requests can be pending. */
+int
+idgen_queue_count(void)
 {
-	IdgenDatabase *entry = find_database(database);
-	int64		now_us = idgen_clock_monotonic_us();
-
-	for (int i = 0; entry == NULL && i < idgen_shared->database_count; i++)
-	{
-		IdgenDatabase *candidate = &idgen_shared->databases[i];
-
-		if (OidIsValid(candidate->database) &&
-			(authority_lives(candidate) ||
-			 now_us - candidate->started_at_us < 10 * START_RETRY_US))
-			continue;
-		memset(candidate, 0, sizeof(*candidate));
-		candidate->database = database;
-		entry = candidate;
-	}
-	return entry;
+	return idgen_shared->queue->count;
 }
 
-static IdgenRequest *
-my_request(void)
+/* The place of this process in the queue. */
+static IdgenQueueEntry *
+my_entry(void)
 {
-	return &idgen_shared->requests[idgen_my_proc_number()];
+	return &idgen_shared->queue->entries[idgen_my_proc_number()];
 }
 
 /*
- * How long a worker that was asked for has to report for duty before another is
- * asked for.  One that cannot connect, as while DROP DATABASE waits for others to
- * leave, takes a background worker slot all the same: so longer each time.
- */
-static int64
-start_pause_us(const IdgenDatabase *entry)
-{
-	return START_RETRY_US << (2 * Min(Max(entry->starts - 1, 0), START_STEPS_MAX));
-}
-
-/*
- * No background worker slot is free: the worker that has been idle longest, of
- * another database, makes room.  So all databases have their turns, however many
- * there are, and nobody keeps others out by keeping some busy.  Caller holds the lock.
- */
-static void
-ask_for_room(IdgenDatabase *mine, int64 now_us)
-{
-	IdgenDatabase *idlest = NULL;
-
-	if (now_us - mine->room_asked_at_us < ROOM_US)
-		return;
-	for (int i = 0; i < idgen_shared->database_count; i++)
-	{
-		IdgenDatabase *entry = &idgen_shared->databases[i];
-
-		if (!OidIsValid(entry->database) || entry == mine || entry->yield_wanted ||
-			!authority_lives(entry) || now_us - entry->entered_at_us < TERM_US)
-			continue;
-		if (idlest == NULL || entry->used_at_us < idlest->used_at_us)
-			idlest = entry;
-	}
-	if (idlest == NULL)
-		return;
-	idlest->yield_wanted = true;
-	mine->room_asked_at_us = now_us;
-	SetLatch(idlest->authority_latch);
-}
-
-/* Wake the worker of this database, or ask for one if there is none. */
-static void
-rouse_authority(void)
-{
-	IdgenDatabase *entry;
-	int64		now_us = idgen_clock_monotonic_us();
-	bool		start = false;
-	bool		started;
-
-	idgen_lock_directory();
-	entry = find_or_make_database(MyDatabaseId);
-	if (entry != NULL)
-		entry->used_at_us = now_us;
-	if (entry != NULL && authority_lives(entry))
-		SetLatch(entry->authority_latch);
-	else if (entry != NULL && now_us - entry->started_at_us >= start_pause_us(entry))
-	{
-		entry->started_at_us = now_us;
-		entry->starts++;
-		start = true;
-	}
-	idgen_unlock_directory();
-	if (!start)
-		return;
-
-	started = idgen_queue_start_authority();
-	idgen_lock_directory();
-	entry = find_database(MyDatabaseId);
-	if (entry != NULL)
-	{
-		entry->start_failed = !started;
-		if (!started)
-		{
-			entry->starts = 0;	/* it takes no slot */
-			ask_for_room(entry, idgen_clock_monotonic_us());
-		}
-	}
-	idgen_unlock_directory();
-}
-
-/* Why a request was not answered, if there is no worker yet that could have. */
-static void
-judge_worker(IdgenError *error)
-{
-	IdgenDatabase *entry;
-	bool		missing;
-	bool		starting;
-
-	idgen_lock_directory();
-	entry = find_database(MyDatabaseId);
-	missing = entry == NULL || (!authority_lives(entry) && entry->start_failed);
-	starting = entry != NULL && (!authority_lives(entry) || entry->turns < 2);
-	idgen_unlock_directory();
-	if (missing)
-		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE,
-						  "No background worker slot is free for the authority process, and none was given up by another database in time.",
-						  "Retry, or raise \"max_worker_processes\".");
-	else if (starting)
-		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE,
-						  "The authority process is being started, by this call or another; that takes some ten milliseconds on a machine that is not busy.",
-						  "Retry; if it goes on, look in the server log for why it ends.");
-}
-
-/*
- * Post a request; it replaces an earlier one of this process.  Returns its
- * ticket.
+ * Post a request; it replaces an earlier one of this process.  Returns its number.
  */
 uint64
-idgen_queue_post(const IdgenMail *mail)
+idgen_queue_post(const IdgenRequest *request)
 {
-	IdgenRequest *request = my_request();
-	uint64		ticket;
+	IdgenQueueEntry *entry = my_entry();
+	uint64		number;
 
 	idgen_lock_directory();
-	ticket = ++idgen_shared->last_ticket;
-	request->state = IDGEN_REQUEST_PENDING;
-	request->ticket = ticket;
-	request->database = MyDatabaseId;
-	request->role = GetUserId();
-	request->latch = MyLatch;
-	request->mail = *mail;
-	memset(&request->answer, 0, sizeof(request->answer));
+	number = ++idgen_shared->queue->last_number;
+	entry->state = IDGEN_QUEUE_PENDING;
+	entry->number = number;
+	entry->database = MyDatabaseId;
+	entry->role = GetUserId();
+	entry->latch = MyLatch;
+	entry->request = *request;
+	memset(&entry->answer, 0, sizeof(entry->answer));
+	entry->answer.outcome = IDGEN_OUTCOME_RETRY;
 	idgen_unlock_directory();
 
-	rouse_authority();
-	return ticket;
+	idgen_authorities_rouse();
+	return number;
 }
 
-/*
- * Has the request been answered?  If not, the failure says why not yet, as far
- * as the worker has said; kind NONE if it has not.
- */
+/* Copy the answer to a request; false if it is not final. */
 static bool
-answered(uint64 ticket, IdgenAnswer *answer)
+answered(uint64 number, IdgenAnswer *answer)
 {
-	IdgenRequest *request = my_request();
+	IdgenQueueEntry *entry = my_entry();
 	bool		done;
 
 	idgen_lock_directory();
-	done = request->ticket == ticket && request->state == IDGEN_REQUEST_DONE;
-	*answer = request->answer;
+	done = entry->number == number && entry->state == IDGEN_QUEUE_ANSWERED;
+	*answer = entry->answer;
 	idgen_unlock_directory();
 	return done;
 }
 
 /*
- * Give a request up, so that it is not carried out later.  Must not fail: it is
- * called while an error is on its way, or the process exits.
+ * Give a request up, so that it is not carried out later.  This must not fail: it is
+ * called while an error is on its way, or while the process exits.
  */
 static void
 withdraw(int code, Datum arg)
 {
-	uint64		ticket = (uint64) DatumGetInt64(arg);
-	IdgenRequest *request = my_request();
+	uint64		number = (uint64) DatumGetInt64(arg);
+	IdgenQueueEntry *entry = my_entry();
 
 	if (!idgen_lock_directory_within(LEAVE_WITHIN_US))
-		return;					/* it expires */
-	if (request->ticket == ticket)
-		request->state = IDGEN_REQUEST_IDLE;
+		return;					/* the request expires */
+	if (entry->number == number)
+		entry->state = IDGEN_QUEUE_IDLE;
 	idgen_unlock_directory();
 }
 
 /*
- * Wait for the answer until a monotonic time; cancellable.  False at the
- * deadline, with the strongest reason known in answer->failure.  *late_us is by how
- * much this process woke up too late at most, as one that was stopped does.
+ * Wait for the answer until a monotonic time; cancellable.  False if there is none by
+ * then; answer->error has the strongest reason known.  *late_us tells by how much at
+ * most this process woke up too late, as a process that was stopped does.
  */
 bool
-idgen_queue_wait(uint64 ticket, int64 until_us, IdgenAnswer *answer, int64 *late_us)
+idgen_queue_wait(uint64 number, int64 until_us, IdgenAnswer *answer, int64 *late_us)
 {
 	static uint32 wait_event = 0;
-	int64		rouse_at_us = idgen_clock_monotonic_us() + START_RETRY_US;
+	int64		rouse_at_us = idgen_clock_monotonic_us() + ROUSE_EVERY_US;
 
 	*late_us = 0;
 	if (wait_event == 0)
 		wait_event = idgen_wait_event("IdgenAuthority");
 
-	while (!answered(ticket, answer))
+	while (!answered(number, answer))
 	{
 		int64		now_us = idgen_clock_monotonic_us();
 		int64		wake_us;
@@ -282,17 +141,17 @@ idgen_queue_wait(uint64 ticket, int64 until_us, IdgenAnswer *answer, int64 *late
 		if (now_us >= until_us)
 		{
 			if (answer->error.kind == IDGEN_ERROR_NONE)
-				judge_worker(&answer->error);
+				idgen_authorities_explain(&answer->error);
 			return false;
 		}
 		if (now_us >= rouse_at_us)
 		{
-			rouse_authority();
-			rouse_at_us = now_us + START_RETRY_US;
+			idgen_authorities_rouse();
+			rouse_at_us = now_us + ROUSE_EVERY_US;
 		}
 		wake_us = Min(until_us, rouse_at_us);
 
-		/* woken without an answer: the worker may have gone */
+		/* woken without an answer: the authority process may have left */
 		if (WaitLatch(MyLatch,
 					  WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 					  (long) ((wake_us - now_us) / 1000 + 1),
@@ -306,341 +165,196 @@ idgen_queue_wait(uint64 ticket, int64 until_us, IdgenAnswer *answer, int64 *late
 }
 
 /*
- * Post a request other than SERVE and wait for its answer, for as long as a
- * call may wait, but at least IDGEN_COMMAND_WITHIN_MIN_MS: a command that never
- * waited could never succeed.  A request given up is not carried out later,
- * unless the worker has begun with it.
+ * Post a request other than SERVE and wait for its answer, for as long as a call may
+ * wait, but at least IDGEN_COMMAND_WITHIN_MIN_MS: a command that never waited could
+ * never succeed.  A request that is given up is not carried out later, unless the
+ * authority process has begun with it.
  */
 void
-idgen_queue_call(IdgenMail *mail, IdgenAnswer *answer)
+idgen_queue_call(IdgenRequest *request, IdgenAnswer *answer)
 {
 	int64		within_ms = Max(idgen_wait_timeout_ms, IDGEN_COMMAND_WITHIN_MIN_MS);
 	volatile bool done = false;
-	Datum		ticket;
+	Datum		number;
 	int64		late_us;
 
-	mail->expires_at_us = idgen_clock_monotonic_us() + within_ms * 1000;
-	ticket = Int64GetDatum((int64) idgen_queue_post(mail));
+	request->expires_at_us = idgen_clock_monotonic_us() + within_ms * 1000;
+	number = Int64GetDatum((int64) idgen_queue_post(request));
 
-	/* also if the session is terminated: it may have been going to wait for an hour */
-	PG_ENSURE_ERROR_CLEANUP(withdraw, ticket);
+	/* also if the session is terminated: the request may be good for an hour */
+	PG_ENSURE_ERROR_CLEANUP(withdraw, number);
 	{
-		done = idgen_queue_wait((uint64) DatumGetInt64(ticket),
-								  mail->expires_at_us, answer, &late_us);
-		idgen_stats_note_pause_in(mail->namespace_name, late_us);
+		done = idgen_queue_wait((uint64) DatumGetInt64(number),
+								request->expires_at_us, answer, &late_us);
+		idgen_counters_note_pause_in(request->namespace_name, late_us);
 	}
-	PG_END_ENSURE_ERROR_CLEANUP(withdraw, ticket);
+	PG_END_ENSURE_ERROR_CLEANUP(withdraw, number);
 	if (done)
 		return;
-	withdraw(0, ticket);
+	withdraw(0, number);
 	if (answer->error.kind == IDGEN_ERROR_NONE)
 		idgen_error_set(&answer->error, IDGEN_ERROR_UNAVAILABLE,
-						  "The authority process did not answer in time; it may still carry the request out.",
-						  NULL);
-}
-
-/* Is a process still connected to a database, as PostgreSQL counts? */
-static bool
-connected(pid_t pid, Oid database)
-{
-	PGPROC	   *proc = pid == 0 ? NULL : BackendPidGetProc(pid);
-
-	return proc != NULL && proc->databaseId == database;
+						"The authority process did not answer in time. It may still carry the request out.",
+						NULL);
 }
 
 /*
- * Ask the worker of a database that is about to be dropped to leave, and wait
- * until it has left, which is later than it signs off: DROP DATABASE ... WITH
- * (FORCE) by an ordinary owner fails if it is still found connected.  One that was
- * asked for just now is connected before it enters.  The caller has been found
- * entitled to drop the database.
- */
-void
-idgen_queue_stop_authority(Oid database, int64 within_us)
-{
-	int64		now_us = idgen_clock_monotonic_us();
-	int64		until_us = now_us + within_us;
-
-	for (; now_us < until_us; now_us = idgen_clock_monotonic_us())
-	{
-		IdgenDatabase *entry;
-		pid_t		left_pid = 0;
-		bool		expected = false;
-
-		idgen_lock_directory();
-		entry = find_database(database);
-		if (entry != NULL && authority_lives(entry))
-		{
-			expected = true;
-			entry->stop_wanted = true;
-			SetLatch(entry->authority_latch);
-		}
-		else if (entry != NULL)
-		{
-			expected = now_us - entry->started_at_us < START_RETRY_US &&
-				!entry->start_failed;
-			left_pid = entry->left_pid;
-		}
-		idgen_unlock_directory();
-		if (!expected && !connected(left_pid, database))
-			break;
-		idgen_lock_nap(1000);
-		CHECK_FOR_INTERRUPTS();
-	}
-}
-
-/*
- * The worker reports for duty.  False if the database has a worker already, or
- * no entry can be had: then it must leave at once, without idgen_queue_leave.
- */
-bool
-idgen_queue_enter(void)
-{
-	IdgenDatabase *entry;
-	bool		entered = false;
-
-	idgen_lock_directory();
-	entry = find_or_make_database(MyDatabaseId);
-	if (entry != NULL && !authority_lives(entry))
-	{
-		entry->authority_pid = MyProcPid;
-		entry->authority_latch = MyLatch;
-		entry->stop_wanted = false;
-		entry->yield_wanted = false;
-		entry->entered_at_us = idgen_clock_monotonic_us();
-		entry->start_failed = false;
-		entry->starts = 0;
-		entry->turns = 0;
-		entry->rounds = 0;
-		entry->grants = 0;
-		entry->last_round_ms = 0;
-		entry->authority_started_ms = idgen_clock_wall_ms();
-		entered = true;
-	}
-	idgen_unlock_directory();
-	return entered;
-}
-
-/*
- * Does a process ask for something in this database?  Without the lock: who finds
- * out that it does takes the lock and looks again; and who posts sets the worker's
- * latch afterwards, or finds none, so that nothing is missed.
+ * Does a process ask for something in this database?  This is read without the lock.
+ * The caller takes the lock, and looks again, if the answer is yes.  Nothing is missed
+ * if it is no: a process that posts a request sets the latch of the authority process
+ * afterwards, or finds that there is none.
  */
 static bool
 is_pending(int process)
 {
-	const volatile IdgenRequest *request = &idgen_shared->requests[process];
+	const volatile IdgenQueueEntry *entry = &idgen_shared->queue->entries[process];
 
-	return request->state == IDGEN_REQUEST_PENDING &&
-		request->database == MyDatabaseId;
-}
-
-/* The worker is none any more.  Caller holds the lock. */
-static void
-sign_off(void)
-{
-	IdgenDatabase *entry = find_database(MyDatabaseId);
-
-	if (entry == NULL || entry->authority_pid != MyProcPid)
-		return;
-	memset(entry, 0, sizeof(*entry));
-	entry->database = MyDatabaseId;
-	entry->left_pid = MyProcPid;
+	return entry->state == IDGEN_QUEUE_PENDING && entry->database == MyDatabaseId;
 }
 
 /*
- * After the worker has signed off: whoever waits for an answer starts the next
- * one.
+ * After the authority process has signed off: processes that wait for an answer start
+ * the next one.
  */
 static void
 wake_waiters(void)
 {
-	for (int i = 0; i < idgen_shared->request_count; i++)
+	for (int i = 0; i < idgen_queue_count(); i++)
 	{
 		if (!is_pending(i))
 			continue;
 		if (!idgen_lock_directory_within(LEAVE_WITHIN_US))
 			return;				/* they look by themselves, a little later */
 		if (is_pending(i))
-			SetLatch(idgen_shared->requests[i].latch);
+			SetLatch(idgen_shared->queue->entries[i].latch);
 		idgen_unlock_directory();
 	}
 }
 
 /*
- * The worker leaves, at any kind of exit.  Must neither fail nor delay a
- * shutdown: should a stopped process hold the lock, the entry stays, and
- * authority_lives finds out.
+ * The authority process leaves, at any kind of exit.  This must neither fail nor delay
+ * a shutdown.  Should a stopped process hold the lock, the process stays registered,
+ * and others find out that it is dead.
  */
 void
 idgen_queue_leave(void)
 {
 	if (!idgen_lock_directory_within(LEAVE_WITHIN_US))
 		return;
-	sign_off();
+	idgen_authorities_sign_off();
 	idgen_unlock_directory();
 	wake_waiters();
 }
 
 /*
- * The worker leaves because it has nothing to do; false if it has.  What is posted
- * while it leaves wakes the one that posted it.
+ * The authority process leaves if nothing is asked of it; else false.  A process that
+ * posts a request meanwhile is woken.
  */
 bool
 idgen_queue_leave_if_empty(void)
 {
-	for (int i = 0; i < idgen_shared->request_count; i++)
+	for (int i = 0; i < idgen_queue_count(); i++)
 		if (is_pending(i))
 			return false;
 	idgen_lock_directory();
-	sign_off();
+	idgen_authorities_sign_off();
 	idgen_unlock_directory();
 	wake_waiters();
 	return true;
 }
 
-/* Is this worker in the way of DROP DATABASE? */
-bool
-idgen_queue_stop_wanted(void)
-{
-	IdgenDatabase *entry;
-	bool		wanted;
-
-	idgen_lock_directory();
-	entry = find_database(MyDatabaseId);
-	wanted = entry != NULL && entry->stop_wanted;
-	idgen_unlock_directory();
-	return wanted;
-}
-
-/* Does another database need this worker's process? */
-bool
-idgen_queue_yield_wanted(void)
-{
-	IdgenDatabase *entry;
-	bool		wanted;
-
-	idgen_lock_directory();
-	entry = find_database(MyDatabaseId);
-	wanted = entry != NULL && entry->yield_wanted;
-	idgen_unlock_directory();
-	return wanted;
-}
-
-/* Count a round that wrote grants. */
-void
-idgen_queue_note_round(int grants)
-{
-	IdgenDatabase *entry;
-
-	idgen_lock_directory();
-	entry = find_database(MyDatabaseId);
-	if (entry != NULL)
-	{
-		entry->rounds++;
-		entry->grants += grants;
-		entry->last_round_ms = idgen_clock_wall_ms();
-	}
-	idgen_unlock_directory();
-}
-
-/* A turn of the worker begins; the database was in use then, if not later. */
-static void
-count_turn(int64 used_at_us)
-{
-	IdgenDatabase *entry;
-
-	idgen_lock_directory();
-	entry = find_database(MyDatabaseId);
-	if (entry != NULL)
-	{
-		entry->turns++;
-		entry->used_at_us = Max(entry->used_at_us, used_at_us);
-	}
-	idgen_unlock_directory();
-}
-
 /*
- * Copy a request, if it is pending for this database; one that nobody waits for any
- * more is dropped.
+ * Copy a request, if it is pending for this database.  A request that nobody waits for
+ * any more is dropped.
  */
 static bool
-take(int process, int64 now_us, IdgenMailTaken *taken)
+take(int process, int64 now_us, IdgenTicket *ticket)
 {
-	IdgenRequest *request = &idgen_shared->requests[process];
+	IdgenQueueEntry *entry = &idgen_shared->queue->entries[process];
 	bool		wanted = false;
 
 	idgen_lock_directory();
 	if (is_pending(process))
 	{
-		wanted = request->mail.expires_at_us >= now_us;
+		wanted = entry->request.expires_at_us >= now_us;
 		if (!wanted)
-			request->state = IDGEN_REQUEST_IDLE;
-		taken->process = process;
-		taken->ticket = request->ticket;
-		taken->role = request->role;
-		taken->mail = request->mail;
+			entry->state = IDGEN_QUEUE_IDLE;
+		ticket->process = process;
+		ticket->number = entry->number;
+		ticket->role = entry->role;
+		ticket->request = entry->request;
 	}
 	idgen_unlock_directory();
 	return wanted;
 }
 
 /*
- * Copy the requests pending for this database, one by one, so that nobody waits for
- * more than a copy; returns their number.
+ * Copy the requests that are pending for this database.  The lock is taken for each of
+ * them, so that nobody waits for more than one copy.  Returns their number.
  */
 int
-idgen_queue_take(IdgenMailTaken *taken, int taken_max, int64 used_at_us)
+idgen_queue_take(IdgenTicket *tickets, int tickets_max)
 {
 	int			count = 0;
 	int64		now_us = idgen_clock_monotonic_us();
 
-	count_turn(used_at_us);
-	for (int i = 0; i < idgen_shared->request_count && count < taken_max; i++)
-		if (is_pending(i) && take(i, now_us, &taken[count]))
+	for (int i = 0; i < idgen_queue_count() && count < tickets_max; i++)
+		if (is_pending(i) && take(i, now_us, &tickets[count]))
 			count++;
 	return count;
 }
 
-/* The request, if its process still waits.  Caller holds the lock. */
-static IdgenRequest *
-find_pending(const IdgenMailTaken *taken)
+/* The entry of a request, if its process still waits.  Caller holds the lock. */
+static IdgenQueueEntry *
+find_pending(const IdgenTicket *ticket)
 {
-	IdgenRequest *request = &idgen_shared->requests[taken->process];
+	IdgenQueueEntry *entry = &idgen_shared->queue->entries[ticket->process];
 
-	return request->state == IDGEN_REQUEST_PENDING &&
-		request->ticket == taken->ticket ? request : NULL;
+	return entry->state == IDGEN_QUEUE_PENDING &&
+		entry->number == ticket->number ? entry : NULL;
 }
 
 /* Answer a request. */
 void
-idgen_queue_answer(const IdgenMailTaken *taken, const IdgenAnswer *answer)
+idgen_queue_answer(const IdgenTicket *ticket, const IdgenAnswer *answer)
 {
-	IdgenRequest *request;
+	IdgenQueueEntry *entry;
 
 	idgen_lock_directory();
-	request = find_pending(taken);
-	if (request != NULL)
+	entry = find_pending(ticket);
+	if (entry != NULL)
 	{
-		request->answer = *answer;
-		request->state = IDGEN_REQUEST_DONE;
-		SetLatch(request->latch);
+		entry->answer = *answer;
+		entry->state = IDGEN_QUEUE_ANSWERED;
+		SetLatch(entry->latch);
 	}
 	idgen_unlock_directory();
 }
 
 /*
- * Say why a request has to wait; the worker will try again, and the waiter
- * reports this if its time runs out.
+ * Say why a request has to wait.  The authority will try again; the process that waits
+ * reports this reason if its time runs out.
  */
 void
-idgen_queue_note(const IdgenMailTaken *taken, const IdgenError *error)
+idgen_queue_note(const IdgenTicket *ticket, const IdgenError *error)
 {
-	IdgenRequest *request;
+	IdgenQueueEntry *entry;
 
 	idgen_lock_directory();
-	request = find_pending(taken);
-	if (request != NULL)
-		request->answer.error = *error;
+	entry = find_pending(ticket);
+	if (entry != NULL)
+		entry->answer.error = *error;
 	idgen_unlock_directory();
+}
+
+/* How many requests of this database wait for an answer? */
+int
+idgen_queue_count_pending(void)
+{
+	int			count = 0;
+
+	for (int i = 0; i < idgen_queue_count(); i++)
+		if (is_pending(i))
+			count++;
+	return count;
 }

@@ -1,47 +1,143 @@
 /*
  * request_queue.h
- *		Requests from backends to the authority worker of their database.
+ *		Requests of sessions to the authority process of their database.
  */
 #ifndef IDGEN_REQUEST_QUEUE_H
 #define IDGEN_REQUEST_QUEUE_H
 
 #include "postgres.h"
 
+#include "storage/latch.h"
 #include "utils/uuid.h"
 
 #include "error.h"
-#include "shmem/shmem.h"
 
-/* A request as the worker takes it, to be answered by process and ticket. */
-typedef struct IdgenMailTaken
+typedef enum IdgenRequestKind
+{
+	IDGEN_REQUEST_SERVE,		/* grants for the cursors of a namespace; a
+								 * first or a further cursor */
+	IDGEN_REQUEST_ACTIVATE,		/* an external incarnation with a first grant */
+	IDGEN_REQUEST_ACQUIRE,		/* the next grant of an external incarnation */
+	IDGEN_REQUEST_DEACTIVATE,	/* the end of an incarnation, by its holder */
+	IDGEN_REQUEST_END,			/* the same, by the owner of the namespace */
+	IDGEN_REQUEST_RETIRE,		/* the end of a namespace */
+	IDGEN_REQUEST_FENCE,		/* a fence on demand */
+	IDGEN_REQUEST_ADOPT			/* a copy becomes an authority of its own */
+} IdgenRequestKind;
+
+#define IDGEN_TOKEN_HASH_SIZE	32	/* SHA-256 */
+#define IDGEN_ADDRESS_MAX		64
+
+/*
+ * What a session asks for.  The kind decides which fields count.  The hash of a
+ * token is here, never the token: shared memory may end up in a core dump.
+ */
+typedef struct IdgenRequest
+{
+	IdgenRequestKind kind;
+	int64		expires_at_us;	/* monotonic; nobody waits for it any more
+								 * then */
+	char		namespace_name[NAMEDATALEN];
+	pg_uuid_t	namespace_uuid;
+	int			cursors_seen;	/* SERVE: a further cursor is wanted if there
+								 * are no more than these; -1 = not wanted */
+
+	/* --- external generators */
+	int64		incarnation;
+	int64		after_grant;
+	int64		length_ms;		/* 0 = the grant interval of the namespace */
+	pg_uuid_t	request_id;
+	uint8		token_hash[IDGEN_TOKEN_HASH_SIZE];
+	char		address[IDGEN_ADDRESS_MAX]; /* of the session; may be empty */
+	char		application[NAMEDATALEN];
+
+	/* --- fence and adoption */
+	int64		above;			/* an ID, or 0 */
+	int32		first_worker;	/* -1 = unchanged */
+	int32		last_worker;
+} IdgenRequest;
+
+/* How a request, or what a round does for a namespace, came out. */
+typedef enum IdgenOutcome
+{
+	IDGEN_OUTCOME_SERVED,
+	IDGEN_OUTCOME_RETRY,		/* not yet, and the authority will try again */
+	IDGEN_OUTCOME_CHANGED,		/* not decided: the namespace has been taken
+								 * over, and is to be asked for under the uuid
+								 * it has now */
+	IDGEN_OUTCOME_REFUSED
+} IdgenOutcome;
+
+/* The answer; the fields after the error are a grant, if a grant was asked for. */
+typedef struct IdgenAnswer
+{
+	IdgenOutcome outcome;
+	IdgenError	error;			/* RETRY, REFUSED: the reason; kind NONE: not
+								 * known */
+	int32		worker;
+	int64		incarnation;
+	int64		grant_id;
+	int64		start_ms;		/* since the epoch of the namespace */
+	int64		end_ms;
+} IdgenAnswer;
+
+typedef enum IdgenQueueState
+{
+	IDGEN_QUEUE_IDLE,
+	IDGEN_QUEUE_PENDING,
+	IDGEN_QUEUE_ANSWERED
+} IdgenQueueState;
+
+/*
+ * The place of a process in the queue; a process waits for one thing at a time.
+ * All fields: directory lock.  Only whether a request is pending may be read without
+ * the lock, by a reader that looks again under it, or that only watches.  The number
+ * tells the request that a process waits for from an older one that it gave up.
+ */
+typedef struct IdgenQueueEntry
+{
+	IdgenQueueState state;
+	uint64		number;
+	Oid			database;
+	Oid			role;			/* that asks */
+	Latch	   *latch;			/* of the process that waits */
+	IdgenRequest request;
+	IdgenAnswer answer;			/* PENDING: why the request has to wait, if
+								 * known */
+} IdgenQueueEntry;
+
+typedef struct IdgenRequestQueue
+{
+	uint64		last_number;	/* directory lock */
+	int			count;			/* constant */
+	IdgenQueueEntry entries[FLEXIBLE_ARRAY_MEMBER]; /* by process number */
+} IdgenRequestQueue;
+
+/* A request as the authority process takes it; process and number stand for it. */
+typedef struct IdgenTicket
 {
 	int			process;
-	uint64		ticket;
+	uint64		number;
 	Oid			role;
-	IdgenMail	mail;
-} IdgenMailTaken;
+	IdgenRequest request;
+} IdgenTicket;
 
-/* --- by backends */
-extern uint64 idgen_queue_post(const IdgenMail *mail);
-extern bool idgen_queue_wait(uint64 ticket, int64 until_us,
-							   IdgenAnswer *answer, int64 *late_us);
-extern void idgen_queue_call(IdgenMail *mail, IdgenAnswer *answer);
-extern void idgen_queue_stop_authority(Oid database, int64 within_us);
+extern Size idgen_queue_size(void);
+extern void idgen_queue_init(void *memory, int tranche);
+extern int	idgen_queue_count(void);
+extern int	idgen_queue_count_pending(void);
 
-/* --- by the authority worker */
-extern bool idgen_queue_enter(void);
+/* --- by sessions */
+extern uint64 idgen_queue_post(const IdgenRequest *request);
+extern bool idgen_queue_wait(uint64 number, int64 until_us,
+							 IdgenAnswer *answer, int64 *late_us);
+extern void idgen_queue_call(IdgenRequest *request, IdgenAnswer *answer);
+
+/* --- by the authority process */
+extern int	idgen_queue_take(IdgenTicket *tickets, int tickets_max);
+extern void idgen_queue_answer(const IdgenTicket *ticket, const IdgenAnswer *answer);
+extern void idgen_queue_note(const IdgenTicket *ticket, const IdgenError *error);
 extern bool idgen_queue_leave_if_empty(void);
 extern void idgen_queue_leave(void);
-extern bool idgen_queue_stop_wanted(void);
-extern void idgen_queue_note_round(int grants);
-extern int	idgen_queue_take(IdgenMailTaken *taken, int taken_max, int64 used_at_us);
-extern bool idgen_queue_yield_wanted(void);
-extern void idgen_queue_answer(const IdgenMailTaken *taken,
-								 const IdgenAnswer *answer);
-extern void idgen_queue_note(const IdgenMailTaken *taken,
-							   const IdgenError *error);
-
-/* Starts a background worker; set by the authority, which alone knows how. */
-extern bool (*idgen_queue_start_authority) (void);
 
 #endif							/* IDGEN_REQUEST_QUEUE_H */

@@ -1,6 +1,7 @@
 /*
  * shmem.h
- *		The shared memory of idgen, its locks and their order.
+ *		The one pointer to the shared memory of idgen, and what belongs to no area
+ *		of it.
  */
 #ifndef IDGEN_SHMEM_H
 #define IDGEN_SHMEM_H
@@ -8,313 +9,28 @@
 #include "postgres.h"
 
 #include "port/atomics.h"
-#include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "utils/uuid.h"
 
-#include "core/cursor.h"
-#include "core/clock.h"
-#include "shmem/ended.h"
-#include "error.h"
-
 /*
- * A slot belongs to one activation after another.  Each has a generation, a number
- * that no other activation of any slot has had since shared memory was
- * initialised; it stands for the slot, database, namespace and incarnation at
- * once.  Generation and phase are one atomic word, and no value of it ever comes
- * back:
- *
- *	FREE(t) -> CLAIMED(u) -> RESERVED(u) -> ACTIVE(u) -> KILLED(u) -> DEAD(u) -> FREE(u)
- *							 RESERVED(u) -----------------------------------> FREE(u)
- *
- * Generations are multiples of IDGEN_GENERATION_STEP, and ACTIVE is 0: the word of a
- * cursor that may issue is its generation, and the path of an issue compares one
- * word with one word.
+ * Each area is declared, sized and initialised by the file of its name, which also
+ * names the lock of each field.  The pointers are constant once shared memory has
+ * been initialised.
  */
-typedef enum IdgenSlotPhase
-{
-	IDGEN_SLOT_ACTIVE,
-	IDGEN_SLOT_CLAIMED,			/* a worker is writing whose it is */
-	IDGEN_SLOT_RESERVED,		/* that worker is committing its activation */
-	IDGEN_SLOT_KILLED,			/* issues no more; its killer notes until when it did */
-	IDGEN_SLOT_DEAD,			/* free once nobody is inside its lock */
-	IDGEN_SLOT_FREE
-} IdgenSlotPhase;
-
-#define IDGEN_GENERATION_STEP	UINT64CONST(8)
-
-/*
- * A cursor as issuing backends see it: one lock, and behind it everything an
- * issue touches.  Aligned to 128 bytes, so that two cursors never share a
- * cache line (nor the pair of lines some processors fetch together).
- *
- * The word is what S5 compares under the lock.  It becomes ACTIVE under the
- * lock; every other change is a compare-and-swap without it, so that a stopped
- * process cannot delay a DROP.  Who may change what: pool.c.
- */
-typedef struct IdgenSlot
-{
-	LWLock		lock;
-	pg_atomic_uint64 generation;	/* with the phase */
-	uint64		issued_count;	/* lock */
-	uint64		tick_count;		/* lock; ticks it has issued from */
-	IdgenCursor cursor;			/* lock */
-	pg_atomic_uint64 granted_end;	/* no tick from here on was granted to this
-									 * generation; raised, under the lock, before the
-									 * grant is installed */
-} IdgenSlot;
-
-#define IDGEN_SLOT_ALIGN 128
-
-typedef union IdgenSlotPadded
-{
-	IdgenSlot	slot;
-	char		pad[(sizeof(IdgenSlot) + IDGEN_SLOT_ALIGN - 1) /
-					IDGEN_SLOT_ALIGN * IDGEN_SLOT_ALIGN];
-} IdgenSlotPadded;
-
-/*
- * Whose slot is it?  Written by the worker that has CLAIMED it, constant from
- * then on until it is FREE.  Read without a lock: what was read is true of the
- * word that was there before and after.
- */
-typedef struct IdgenSlotInfo
-{
-	Oid			database;
-	pg_uuid_t	namespace_uuid;
-	char		namespace_name[NAMEDATALEN];
-	int32		worker;
-	int64		incarnation;
-	int64		epoch_ms;		/* to say in Unix time what it issued */
-	int64		tick_ms;
-	int			stats;			/* index of its statistics; -1 = none */
-	Oid			owner;			/* role that owns the namespace */
-	int64		since_ms;		/* Unix time of the reservation */
-} IdgenSlotInfo;
-
-typedef enum IdgenRequestKind
-{
-	IDGEN_REQUEST_SERVE,		/* grants for a namespace's cursors; a first or a
-								 * further cursor */
-	IDGEN_REQUEST_ACTIVATE,		/* an external incarnation with a first grant */
-	IDGEN_REQUEST_ACQUIRE,		/* its next grant */
-	IDGEN_REQUEST_DEACTIVATE,	/* its end, by its holder */
-	IDGEN_REQUEST_END,			/* its end, by the namespace's owner */
-	IDGEN_REQUEST_RETIRE,		/* the end of a namespace */
-	IDGEN_REQUEST_FENCE,		/* a fence on demand */
-	IDGEN_REQUEST_ADOPT			/* a copy becomes an authority of its own */
-} IdgenRequestKind;
-
-typedef enum IdgenRequestState
-{
-	IDGEN_REQUEST_IDLE,
-	IDGEN_REQUEST_PENDING,
-	IDGEN_REQUEST_DONE
-} IdgenRequestState;
-
-#define IDGEN_TOKEN_HASH_SIZE	32	/* SHA-256 */
-#define IDGEN_ADDRESS_MAX		64
-
-/*
- * What a process asks for.  Which fields count depends on the kind.  There is
- * no token here, only its hash: shared memory may end up in a core dump.
- */
-typedef struct IdgenMail
-{
-	IdgenRequestKind kind;
-	int64		expires_at_us;	/* monotonic; then nobody waits any more */
-	char		namespace_name[NAMEDATALEN];
-	pg_uuid_t	namespace_uuid;
-	int			cursors_seen;	/* SERVE: a further cursor is wanted if there are
-								 * no more than these; -1 = not wanted */
-
-	/* --- external generators */
-	int64		incarnation;
-	int64		after_grant;
-	int64		length_ms;		/* 0 = the namespace's grant interval */
-	pg_uuid_t	request_id;
-	uint8		token_hash[IDGEN_TOKEN_HASH_SIZE];
-	char		address[IDGEN_ADDRESS_MAX]; /* of the session; may be empty */
-	char		application[NAMEDATALEN];
-
-	/* --- fence and adoption */
-	int64		above;			/* an ID, or 0 */
-	int32		first_worker;	/* -1 = unchanged */
-	int32		last_worker;
-} IdgenMail;
-
-/* The answer; the fields after the failure are a grant, if one was asked for. */
-typedef struct IdgenAnswer
-{
-	IdgenError error;		/* DONE: kind NONE is success; PENDING: why the
-								 * request has to wait */
-	int32		worker;
-	int64		incarnation;
-	int64		grant_id;
-	int64		start_ms;		/* since the namespace's epoch */
-	int64		end_ms;
-} IdgenAnswer;
-
-/*
- * One request per process: it waits for one thing at a time.  All fields:
- * directory lock; only whether one is pending may be asked without, by who looks
- * again under the lock, or only watches.  The ticket tells a waiter's request from an older one of
- * the same process that it gave up.
- */
-typedef struct IdgenRequest
-{
-	IdgenRequestState state;
-	uint64		ticket;
-	Oid			database;
-	Oid			role;			/* who asks */
-	Latch	   *latch;			/* of the process that waits */
-	IdgenMail	mail;
-	IdgenAnswer answer;
-} IdgenRequest;
-
-/* What is counted per namespace; times in microseconds. */
-typedef enum IdgenCounter
-{
-	IDGEN_COUNTER_IDS_ENDED,	/* IDs of cursors that are gone */
-	IDGEN_COUNTER_TICKS_ENDED,	/* ticks of theirs */
-	IDGEN_COUNTER_BATCHES,
-	IDGEN_COUNTER_TICK_WAITS,	/* for the next tick */
-	IDGEN_COUNTER_TICK_WAIT_US,
-	IDGEN_COUNTER_GRANT_WAITS,	/* for the authority */
-	IDGEN_COUNTER_GRANT_WAIT_US,
-	IDGEN_COUNTER_LOCK_WAITS,	/* for a busy cursor */
-	IDGEN_COUNTER_LOCK_WAIT_US,
-	IDGEN_COUNTER_EXHAUSTIONS,	/* passes that found every sequence value spent */
-	IDGEN_COUNTER_SPILLS,		/* moves to a higher worker inside a tick */
-	IDGEN_COUNTER_CLOCK_BEHIND, /* passes that found the clock behind */
-	IDGEN_COUNTER_CLOCK_BEHIND_MAX_US,
-	IDGEN_COUNTER_GRANTS_MISSED,	/* passes that found a grant ended and no other */
-	IDGEN_COUNTER_GRANTS,
-	IDGEN_COUNTER_GRANT_LATENCY_US, /* from decision to publication */
-	IDGEN_COUNTER_GRANT_LATENCY_MAX_US,
-	IDGEN_COUNTER_REJECTIONS,	/* IG008 */
-	IDGEN_COUNTER_FORKS,		/* of these, two holders of one incarnation */
-	IDGEN_COUNTER_FENCES,
-	IDGEN_COUNTER_ERRORS,		/* failures reported to callers that may call */
-	IDGEN_COUNTER_REFUSALS,		/* calls of those that may not */
-	IDGEN_COUNTER_PAUSES,		/* times that a process did not run in a call */
-	IDGEN_COUNTER_PAUSE_MAX_US,
-	IDGEN_COUNTER_GRANTS_AHEAD, /* to external generators, of a time to come */
-	IDGEN_COUNTER_HOLDER_WAITS, /* of these, to those that had nothing till then */
-	IDGEN_COUNTER_HOLDER_WAIT_US,
-	IDGEN_COUNTER_HOLDER_WAIT_MAX_US
-} IdgenCounter;
-
-#define IDGEN_COUNTER_COUNT (IDGEN_COUNTER_HOLDER_WAIT_MAX_US + 1)
-
-/* Conditions that are logged once when they begin. */
-typedef enum IdgenAlert
-{
-	IDGEN_ALERT_LIFETIME,
-	IDGEN_ALERT_WORKERS,
-	IDGEN_ALERT_FSYNC
-} IdgenAlert;
-
-#define IDGEN_ALERT_COUNT (IDGEN_ALERT_FSYNC + 1)
-
-/*
- * Statistics of one namespace, by name.  An entry is given to a namespace under
- * stats_lock, and read without: "key" is 0 while nobody has it, or somebody is
- * changing whose it is.  What is written about a namespace is atomic, or written by
- * its authority worker alone.
- */
-typedef struct IdgenStats
-{
-	pg_atomic_uint64 key;		/* a hash of database and name */
-	Oid			database;
-	char		namespace_name[NAMEDATALEN];
-	pg_atomic_uint64 counters[IDGEN_COUNTER_COUNT];
-	pg_atomic_uint64 last_error;	/* Unix ms << 8 | IdgenErrorKind; 0 = none */
-	pg_atomic_uint64 reset_ms;	/* Unix time counting began */
-
-	/* --- of the authority worker */
-	bool		alerted[IDGEN_ALERT_COUNT];
-	uint64		shares_alerted; /* roles with their share of workers: a bit by
-								 * a hash of the name */
-	bool		copied;			/* the authority refuses to grant: a copy */
-	int			unconfirmed;	/* grants and answers that wait for standbys */
-
-	/* --- the same, under the directory lock */
-	IdgenError standing;		/* why the authority grants nothing; kind NONE if
-								 * it does, or is not known to have been asked */
-	int64		standing_us;	/* monotonic; when it was found */
-} IdgenStats;
-
-/*
- * A database in use, and its authority worker.  All fields: directory lock.
- * authority_pid is 0 when no worker lives; a worker clears it on its way out.
- */
-typedef struct IdgenDatabase
-{
-	Oid			database;		/* InvalidOid = unused */
-	pid_t		authority_pid;
-	pid_t		left_pid;		/* a worker that has signed off; it may still be on
-								 * its way out.  0 = none known */
-	Latch	   *authority_latch;
-	int64		started_at_us;	/* monotonic time of the last attempt to start */
-	bool		start_failed;	/* it found no background worker slot free */
-	int			starts;			/* asked for since one reported for duty */
-	bool		stop_wanted;	/* the database is being dropped */
-	bool		yield_wanted;	/* another database needs the process */
-	int64		entered_at_us;	/* monotonic: the worker reported for duty */
-	int64		used_at_us;		/* monotonic: the database was last in use */
-	int64		room_asked_at_us;	/* monotonic: it had another worker leave */
-	uint64		turns;			/* begun by this worker; the first takes long */
-	uint64		rounds;			/* of those, that wrote grants */
-	uint64		grants;			/* in those */
-	int64		last_round_ms;	/* Unix time */
-	int64		authority_started_ms;	/* Unix time */
-} IdgenDatabase;
-
-/*
- * What the server knows of its clock.  All fields: directory lock.  "version"
- * moves with every change worth remembering over a restart; "saved_version" is
- * what the file has.
- */
-typedef struct IdgenClockState
-{
-	bool		loaded;			/* the file of an earlier life was looked for */
-	IdgenClockRecord record;
-	uint64		version;
-	uint64		saved_version;
-	bool		logged;			/* that the verdict is not RIGHT */
-	uint64		steps_back;		/* noticed since shared memory began */
-	uint64		steps_forward;
-	int64		largest_step_us;	/* without its sign */
-} IdgenClockState;
-
 typedef struct IdgenShared
 {
-	LWLock		directory_lock;
-	pg_atomic_uint64 directory_releases;	/* to see that its holders go on */
-	LWLock		stats_lock;		/* who is giving statistics to a namespace */
-	LWLock		clock_file_lock;	/* who writes the file of the clock; only
-									 * tried for, never waited for */
-	IdgenClockState clock;
-	pg_uuid_t	boot;			/* random, new with each initialisation */
-	pg_atomic_uint64 last_generation;
-	pg_atomic_uint64 directory_version; /* moves when a cursor comes or goes */
-	pg_atomic_uint64 cursors_taken; /* from one namespace for another */
-	pg_atomic_uint64 authority_pauses; /* of authority workers */
-	pg_atomic_uint64 authority_pause_max_us;
-
-	IdgenEndedState ended;		/* locks of its own */
-
-	uint64		last_ticket;	/* directory lock */
-	int			slot_count;
-	int			request_count;
-	int			database_count;
-	int			stats_count;
-	IdgenSlotInfo *infos;		/* [slot_count] */
-	IdgenSlotPadded *slots;		/* [slot_count] */
-	IdgenRequest *requests;		/* [request_count], by process number */
-	IdgenDatabase *databases;	/* [database_count] */
-	IdgenStats *stats;			/* [stats_count] */
+	pg_uuid_t	boot;			/* random, new with each initialisation;
+								 * constant */
+	LWLock		directory_lock; /* see lock.h */
+	pg_atomic_uint64 directory_releases;	/* atomic: shows that the lock
+											 * goes on changing hands */
+	struct IdgenSlots *slots;
+	struct IdgenPool *pool;
+	struct IdgenRequestQueue *queue;
+	struct IdgenAuthorities *authorities;
+	struct IdgenCountersTable *counters;
+	struct IdgenClockState *clock;
+	struct IdgenEndedState *ended;
 } IdgenShared;
 
 /* NULL when the library was not preloaded. */
@@ -322,16 +38,5 @@ extern IdgenShared *idgen_shared;
 
 extern void idgen_shmem_install_hooks(void);
 extern void idgen_require_preloaded(void);
-extern bool idgen_lock_within(LWLock *lock, LWLockMode mode, int64 within_us);
-extern void idgen_lock_nap(long us);
-extern void idgen_lock_directory(void);
-extern bool idgen_lock_directory_within(int64 within_us);
-extern void idgen_unlock_directory(void);
-
-static inline IdgenSlot *
-idgen_slot(int index)
-{
-	return &idgen_shared->slots[index].slot;
-}
 
 #endif							/* IDGEN_SHMEM_H */

@@ -18,6 +18,7 @@
 
 #include "sql/arguments.h"
 #include "session/client.h"
+#include "session/token.h"
 
 /* An error context that adds no context, but hides the statement. */
 static void
@@ -109,7 +110,8 @@ Datum
 idgen_acquire_grant(PG_FUNCTION_ARGS)
 {
 	TupleDesc	desc = grant_row_type(fcinfo, 6);
-	IdgenClaim	claim;
+	IdgenRequest request;
+	char	   *token;
 	IdgenAnswer answer;
 	char	   *name;
 	WITH_HIDDEN_STATEMENT();
@@ -120,20 +122,20 @@ idgen_acquire_grant(PG_FUNCTION_ARGS)
 	REQUIRE_ARG(ACQUIRE_TOKEN, "token");
 	REQUIRE_ARG(ACQUIRE_AFTER_GRANT, "after_grant");
 	name = text_to_cstring(PG_GETARG_TEXT_PP(ACQUIRE_NAMESPACE));
-	claim.incarnation = PG_GETARG_INT64(ACQUIRE_INCARNATION);
-	claim.request_id = *PG_GETARG_UUID_P(ACQUIRE_REQUEST_ID);
-	claim.token = text_to_cstring(PG_GETARG_TEXT_PP(ACQUIRE_TOKEN));
-	claim.after_grant = PG_GETARG_INT64(ACQUIRE_AFTER_GRANT);
-	claim.length_ms = 0;
+	memset(&request, 0, sizeof(request));
+	request.incarnation = PG_GETARG_INT64(ACQUIRE_INCARNATION);
+	request.request_id = *PG_GETARG_UUID_P(ACQUIRE_REQUEST_ID);
+	token = text_to_cstring(PG_GETARG_TEXT_PP(ACQUIRE_TOKEN));
+	request.after_grant = PG_GETARG_INT64(ACQUIRE_AFTER_GRANT);
 	if (!PG_ARGISNULL(ACQUIRE_LENGTH))
 	{
-		claim.length_ms =
+		request.length_ms =
 			idgen_arguments_interval_ms(PG_GETARG_INTERVAL_P(ACQUIRE_LENGTH),
 										"length");
-		if (claim.length_ms == 0)
+		if (request.length_ms == 0)
 			idgen_arguments_invalid("length must be greater than 0", NULL);
 	}
-	idgen_client_acquire(name, &claim, &answer);
+	idgen_client_acquire(name, &request, token, &answer);
 	END_HIDDEN_STATEMENT();
 	PG_RETURN_DATUM(grant_row(desc, &answer, name, NULL));
 }

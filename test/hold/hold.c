@@ -15,7 +15,10 @@
 #include "storage/shmem.h"
 #include "utils/builtins.h"
 
+#include "shmem/counters.h"
+#include "shmem/ended.h"
 #include "shmem/shmem.h"
+#include "shmem/slot.h"
 
 PG_MODULE_MAGIC;
 
@@ -28,7 +31,7 @@ shared_memory(int64 size)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	block = ShmemInitStruct("idgen", size, &found);
 	LWLockRelease(AddinShmemInitLock);
-	return (IdgenShared *) TYPEALIGN(IDGEN_SLOT_ALIGN, (uintptr_t) block);
+	return block;
 }
 
 /* The lock of that name; of cursors, that of the only one. */
@@ -38,12 +41,12 @@ find_lock(IdgenShared *shared, const char *name)
 	if (strcmp(name, "directory") == 0)
 		return &shared->directory_lock;
 	if (strcmp(name, "statistics") == 0)
-		return &shared->stats_lock;
+		return &shared->counters->lock;
 	if (strcmp(name, "ended") == 0)
-		return &shared->ended.lock;
-	for (int i = 0; strcmp(name, "cursor") == 0 && i < shared->slot_count; i++)
-		if (shared->slots[i].slot.issued_count > 0)
-			return &shared->slots[i].slot.lock;
+		return &shared->ended->lock;
+	for (int i = 0; strcmp(name, "cursor") == 0 && i < shared->slots->count; i++)
+		if (shared->slots->slots[i].slot.issued_count > 0)
+			return &shared->slots->slots[i].slot.lock;
 	elog(ERROR, "no such lock: %s", name);
 	return NULL;
 }
@@ -54,7 +57,7 @@ Datum
 hold_lock(PG_FUNCTION_ARGS)
 {
 	LWLock	   *lock = find_lock(shared_memory(PG_GETARG_INT64(1)),
-								  text_to_cstring(PG_GETARG_TEXT_PP(0)));
+								 text_to_cstring(PG_GETARG_TEXT_PP(0)));
 
 	LWLockAcquire(lock, LW_EXCLUSIVE);
 	(void) raise(SIGSTOP);

@@ -1,7 +1,7 @@
 /*
  * authority.c
- *		The authority worker, re-enacted: src/authority/process.c, src/authority/round.c,
- *		src/authority/command.c and src/authority/fence.c without PostgreSQL.
+ *		The authority process, re-enacted: src/authority/process.c, round*.c, command.c
+ *		and fence.c without PostgreSQL.
  *
  * A round has three steps, between which anything may happen to the process and
  * around it: decide (the core does), commit, deliver.  Every number that is
@@ -466,7 +466,7 @@ operate(const Round *round)
 	return true;
 }
 
-/* ---- deciding: src/authority/round.c ---- */
+/* ---- deciding: src/authority/round*.c, src/authority/job.c ---- */
 
 static Pending *
 add_pending(const Round *round)
@@ -1067,7 +1067,7 @@ commit_round(const Round *round)
 	}
 }
 
-/* ---- publication: src/shmem/pool.c ---- */
+/* ---- publication: src/shmem/slot.c ---- */
 
 static void
 activate(const Round *round, Slot *slot, const Pending *pending)

@@ -41,7 +41,7 @@ wait_until(
 				"SELECT idgen_create_namespace('x' || clock_timestamp()), idgen_fence_namespace('asked')"));
 		return $told =~ /busy|stopped/;
 	}, 30);
-like($told, qr/^It is busy: others had it \d+ times/,
+like($told, qr/^It is busy: other processes locked it \d+ times/,
 	'the error says that the directory is busy when a crowd uses it [S8]');
 $crowd->cancel;
 $crowd->wait(60);

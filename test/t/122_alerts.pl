@@ -181,7 +181,7 @@ my $stopped = stop_worker($node, 'postgres');
 select(undef, undef, undef, 3.5);
 kill 'CONT', $stopped;
 ok(wait_until(sub { said($paused) > 0 }), 'a pause of the authority process is in the log');
-like(log_since($node, 0), qr/DETAIL:  No grant was made in that time\.\n.*HINT:  Look whether the process or its machine was stopped/,
+like(log_since($node, 0), qr/DETAIL:  No grant was made in that time\.\n.*HINT:  Check whether the process or its machine was stopped/,
 	'the log has a hint about a pause of the authority process');
 
 # --- fsync.

@@ -1,0 +1,14 @@
+/*
+ * promise.h
+ *		Bounds, on disk, of what is issued outside or ahead of the clock.
+ */
+#ifndef IDGEN_PROMISE_H
+#define IDGEN_PROMISE_H
+
+#include "postgres.h"
+
+#include "authority/round.h"
+
+extern void idgen_promise_make(const IdgenRound *round);
+
+#endif							/* IDGEN_PROMISE_H */

@@ -1,0 +1,240 @@
+/*
+ * round_open.c
+ *		See that a namespace may be granted from, before a round decides for it.
+ */
+#include "compat.h"
+
+#include "authority/round.h"
+
+#include "commands/dbcommands.h"
+#include "miscadmin.h"
+
+#include "authority/fence.h"
+#include "catalog/identity.h"
+#include "catalog/namespace_rows.h"
+#include "catalog/policy_lock.h"
+#include "catalog/tables.h"
+#include "settings.h"
+#include "shmem/counters.h"
+#include "shmem/ended.h"
+
+#define DAMAGED_HINT \
+	"Find out who changed the tables of idgen; then call idgen_fence_namespace()."
+
+static void
+refuse_job(IdgenJob *job, IdgenErrorKind kind, const char *detail, const char *hint)
+{
+	IdgenError	error;
+
+	idgen_error_set(&error, kind, detail, hint);
+	idgen_job_fail(job, IDGEN_OUTCOME_REFUSED, &error);
+}
+
+/*
+ * Is it still the namespace that was asked for, and may the authority grant from it at
+ * all?
+ */
+static bool
+find_namespace(const IdgenRound *round, IdgenJob *job)
+{
+	IdgenNamespace *ns = idgen_namespace_find(job->name);
+	IdgenError	error;
+
+	if (round->clock.verdict == IDGEN_CLOCK_AHEAD)
+	{
+		idgen_clock_judge_set_error(&round->clock, &error);
+		idgen_job_fail(job, IDGEN_OUTCOME_REFUSED, &error);
+	}
+	else if (ns == NULL)
+		refuse_job(job, IDGEN_ERROR_UNDEFINED, NULL, NULL);
+	else if (ns->row.retired || !ns->row.issuing)
+		refuse_job(job, IDGEN_ERROR_RETIRED,
+				   ns->row.retired ? NULL : "It was created for decoding only.", NULL);
+	else if (ns->format_changed)
+		refuse_job(job, IDGEN_ERROR_UNAVAILABLE, "Its format was changed from outside.",
+				   "Undo the change: IDs of two formats cannot be told apart.");
+	else if (!idgen_same_uuid(&ns->authority.uuid, &job->uuid))
+		/* taken over, or dropped and created again, since it was asked for */
+		job->outcome = IDGEN_OUTCOME_CHANGED;
+	job->ns = ns;
+	return job->outcome == IDGEN_OUTCOME_SERVED;
+}
+
+/* Compare the authority with its record, once in the life of this process. */
+static bool
+verify(IdgenJob *job)
+{
+	IdgenError	error;
+
+	if (job->marks->verified)
+		return true;
+	switch (idgen_fence_verify(job->ns, &error))
+	{
+		case IDGEN_OWNERSHIP_OURS:
+			job->marks->verified = true;
+			idgen_counters_set_copied(idgen_job_stats(job), false);
+			return true;
+		case IDGEN_OWNERSHIP_CHANGED:
+			/* a session that asks again finds the new uuid */
+			job->outcome = IDGEN_OUTCOME_CHANGED;
+			return false;
+		case IDGEN_OWNERSHIP_REFUSED:
+			idgen_counters_set_copied(idgen_job_stats(job), true);
+			idgen_job_fail(job, IDGEN_OUTCOME_REFUSED, &error);
+			return false;
+	}
+	return false;
+}
+
+/* Read the marks, or see that the tables still are what the marks were read from. */
+static bool
+bring_marks(IdgenJob *job)
+{
+	IdgenMarks *marks = job->marks;
+
+	if (marks->loaded && marks->tables_version != idgen_tables_version)
+	{
+		/*
+		 * the version first: a change that looking brings to light is for the
+		 * next time
+		 */
+		uint64		version = idgen_tables_version;
+		uint64		fingerprint = idgen_tables_fingerprint();
+
+		marks->loaded = fingerprint == marks->fingerprint;
+		marks->tables_version = version;
+	}
+	if (marks->loaded)
+		return true;
+
+	marks->tables_version = idgen_tables_version;
+	marks->fingerprint = idgen_tables_fingerprint();
+	switch (idgen_grant_rows_load_marks(job->name, marks))
+	{
+		case IDGEN_LOAD_OK:
+			return true;
+		case IDGEN_LOAD_NO_IDENTITY:
+			refuse_job(job, IDGEN_ERROR_COPIED,
+					   "Its identity is missing, as after a restore of its marks.", NULL);
+			return false;
+		case IDGEN_LOAD_DAMAGED:
+			refuse_job(job, IDGEN_ERROR_UNAVAILABLE,
+					   "Its high-water marks were changed from outside: they do not add up to what was granted.",
+					   DAMAGED_HINT);
+			return false;
+	}
+	return false;
+}
+
+/* The first tick that begins at a Unix ms or later; 0 for 0. */
+static int64
+tick_from(const IdgenLayout *layout, int64 unix_ms)
+{
+	if (unix_ms == 0)
+		return 0;
+	return Min(idgen_layout_tick_at(layout, unix_ms - 1) + 1,
+			   idgen_layout_tick_count(layout));
+}
+
+/*
+ * The tick at which a namespace that was never granted from begins: after what was
+ * issued from namespaces that were dropped.  After one of the same name it begins
+ * however long that takes; that may be a bound that lies a horizon past the longest
+ * grant.  After one of another name it begins only if that takes no longer than
+ * max_clock_error, as is the case unless the dropped one ran far ahead of the clock, or
+ * this one has long ticks.
+ */
+static int64
+begins_at(const IdgenRound *round, const IdgenLayout *layout, const char *name)
+{
+	int64		near_ms = round->clock.latest_ms + idgen_max_clock_error_ms;
+	char	   *database_name = get_database_name(MyDatabaseId);
+	int64		same_ms = idgen_ended_dropped_until(MyDatabaseId,
+													database_name ? database_name : "",
+													name, near_ms + 2 * IDGEN_HORIZON_MS_MAX);
+	int64		any = tick_from(layout, idgen_ended_dropped_anywhere(near_ms));
+
+	if (any > idgen_layout_tick_at(layout, near_ms))
+		any = 0;
+	return Max(tick_from(layout, same_ms), any);
+}
+
+/*
+ * Raise the floor of a namespace that was never granted from to where it begins, before
+ * the first grant and in the same transaction.  In a copy of a database it has marks,
+ * but none above its floor.
+ */
+static bool
+begin_after_dropped(const IdgenRound *round, IdgenJob *job)
+{
+	int64		begin;
+
+	job->marks->begun = job->marks->begun ||
+		idgen_marks_highest(job->marks) > job->marks->floor;
+	if (job->marks->begun)
+		return true;
+	begin = begins_at(round, &job->ns->row.layout, job->name);
+	if (begin <= job->marks->floor)
+		return true;
+	idgen_namespace_rows_raise_floor(job->name, begin);
+	idgen_namespace_rows_reset_sums(job->name);
+	job->marks->loaded = false;
+	return bring_marks(job);
+}
+
+/*
+ * Note in shared memory, once in the life of this process, what was granted before it:
+ * a session that drops the namespace later then knows what was issued.
+ */
+static void
+pass_on(const IdgenJob *job)
+{
+	IdgenMarks *marks = job->marks;
+
+	if (marks->inherited)
+		return;
+	idgen_ended_inherit(MyDatabaseId, job->name,
+						idgen_job_unix_ms(job, Max(Max(idgen_marks_highest(marks), marks->floor),
+												   marks->external_end)));
+	marks->inherited = true;
+}
+
+/* Nothing is granted that nobody could confirm. */
+static bool
+quorum_available(const IdgenRound *round, IdgenJob *job)
+{
+	IdgenError	error;
+	bool		may_come;
+
+	if (idgen_quorum_available(&round->authority->confirm.quorum, &error, &may_come))
+		return true;
+	idgen_job_fail(job, may_come ? IDGEN_OUTCOME_RETRY : IDGEN_OUTCOME_REFUSED, &error);
+	return false;
+}
+
+/*
+ * See that a namespace may be granted from; else false, with the outcome in the job.
+ * Its policy is held from the first look at the namespace on.
+ */
+bool
+idgen_round_open(const IdgenRound *round, IdgenJob *job)
+{
+	IdgenError	error;
+
+	if (!idgen_policy_hold(job->name, &error))
+	{
+		idgen_job_fail(job, IDGEN_OUTCOME_RETRY, &error);
+		return false;
+	}
+	if (!find_namespace(round, job))
+		return false;
+	job->marks = idgen_marks_get(&job->uuid, job->name);
+	if (!verify(job) || !bring_marks(job) || !begin_after_dropped(round, job))
+		return false;
+	pass_on(job);
+	if (job->ns->quorum && !quorum_available(round, job))
+		return false;
+	job->now = idgen_layout_tick_at(&job->ns->row.layout, round->clock.wall_ms);
+	job->not_before = idgen_layout_tick_at(&job->ns->row.layout, round->clock.latest_ms);
+	return true;
+}
