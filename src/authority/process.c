@@ -2,11 +2,11 @@
  * process.c
  *		The authority worker of a database: the single writer of its grants.
  *
- * The work is done by round.c (grants) and operation.c (everything else); this
+ * The work is done by round.c (grants) and command.c (everything else); this
  * file is the process: when it wakes, what is due, when it leaves.
  *
  * Between rounds there is no transaction, snapshot or lock.  The worker is in
- * nobody's way: DROP DATABASE asks it to leave (see hooks.c), and for commands
+ * nobody's way: DROP DATABASE asks it to leave (see at_commit.c), and for commands
  * that only lock the database it looks at every wake-up, at least once a
  * second, and leaves by itself.
  */

@@ -13,10 +13,10 @@
  * 3. Only then is the grant published: to shared memory, into the slot of the
  *	  incarnation it was decided for, compared by generation under the slot's lock;
  *	  or as the answer to an external generator.  With durability "quorum" it is
- *	  held back until synchronous standbys have flushed it, too: publication.c.
- * 4. By which durability, is read under the lock of policy.c, which is held from
+ *	  held back until synchronous standbys have flushed it, too: confirm.c.
+ * 4. By which durability, is read under the lock of policy_lock.c, which is held from
  *	  before the first look at the namespace until everything of the round has
- *	  been published, answered or held back; so it is for operation.c.  A change
+ *	  been published, answered or held back; so it is for command.c.  A change
  *	  of durability or promotion policy waits for that.  So what was not confirmed
  *	  was published, and its transaction had ended, before "quorum" was committed,
  *	  and therefore before "trust" was, which may be taken only after that: a

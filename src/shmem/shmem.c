@@ -14,7 +14,7 @@
  *
  * Of those of line 3 a process holds one at a time.  Meanwhile nothing is raised,
  * allocated, waited for or written.  Who owns which slot needs no lock (pool.c),
- * nor does counting or reading what is counted (stats.c).
+ * nor does counting or reading what is counted (counters.c).
  *
  * None of them is held for longer than it takes to copy a few entries, and the
  * directory by one process at a time: a lock that is tried for has no queue, so that
