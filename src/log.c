@@ -3,7 +3,7 @@
  *		Keep tokens out of the server log.
  *
  * A function that takes a token hides its statement in the errors it raises
- * itself (incarnation_functions.c).  But a statement that calls it can fail
+ * itself (external.c).  But a statement that calls it can fail
  * elsewhere: while it is parsed, in another column, by a timeout.  PostgreSQL
  * then logs the statement, or with log_parameter_max_length_on_error the
  * parameters, in the context.  So whatever is logged of a statement that names

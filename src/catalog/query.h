@@ -2,7 +2,7 @@
  * query.h
  *		Run SQL on the authority's tables.
  *
- * statement.c is the only file that knows SPI.
+ * query.c is the only file that knows SPI.
  */
 #ifndef IDGEN_QUERY_H
 #define IDGEN_QUERY_H

@@ -5,7 +5,7 @@
  * Reading for the issuing path goes through table scans, with a snapshot of
  * its own, so that it works in any transaction: read-only, parallel, at any
  * isolation level, with any search_path.  Everything else is SQL, in
- * statement.c.
+ * query.c.
  *
  * Attribute numbers are those of sql/idgen--1.0.sql; idgen_tables_intact
  * compares number and types of the columns before anybody relies on them.

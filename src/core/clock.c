@@ -1,6 +1,6 @@
 /*
  * clock.c
- *		Judge the wall clock; see step.h for the states.
+ *		Judge the wall clock; see clock.h for the states.
  */
 #include "clock.h"
 

@@ -3,7 +3,7 @@
  *		SQL functions that create, change and end namespaces.
  *
  * Creating and changing the policy are ordinary transactional SQL; what touches
- * marks goes through the authority (request.c).
+ * marks goes through the authority (client.c).
  */
 #include "compat.h"
 
@@ -344,7 +344,7 @@ require_policy_committed(const IdgenNamespace *ns, bool changed_here)
 /*
  * From now on a standby that knows of this believes that it has all grants.  So
  * no grant may follow that is published unconfirmed: "quorum" has to be committed
- * before, which waits for what is published by the policy before it (policy.c).
+ * before, which waits for what is published by the policy before it (policy_lock.c).
  */
 static void
 check_enters_trust(const IdgenNamespace *ns, bool changed_here)
