@@ -2,8 +2,9 @@
  * alert.c
  *		Log conditions of namespaces once when they begin, and failures not too often.
  *
- * Which conditions have been logged is kept with the statistics, in shared memory, so
- * that an authority process that comes and goes does not repeat them.
+ * Which conditions have been logged is kept with the statistics, in shared
+ * memory, so that an authority process that comes and goes does not repeat
+ * them.
  */
 #include "compat.h"
 
@@ -20,8 +21,8 @@
 #define LIFETIME_SHORT_MS	(INT64_C(2) * 365 * 24 * 3600 * 1000)
 
 /*
- * Workers are short when fewer than one in this many is free.  A range of a few
- * workers is meant to be used up.
+ * Workers are short when fewer than one in this many is free.  A range of a
+ * few workers is meant to be used up.
  */
 #define WORKERS_FREE_ONE_IN 10
 #define WORKERS_FEW			8
@@ -30,8 +31,9 @@
 #define PAUSES_APART_US		INT64_C(60000000)
 
 /*
- * A failure that comes again within this time is not logged again.  On a full disk, say,
- * one table fails after the other, and some rounds succeed in between.
+ * A failure that comes again within this time is not logged again.  On a full
+ * disk, say, one table fails after the other, and some rounds succeed in
+ * between.
  */
 #define FAILURES_APART_US	INT64_C(60000000)
 
@@ -40,10 +42,10 @@
 #define MINUTE_US			INT64_C(60000000)
 
 /*
- * May another message be logged in this minute?  What was logged is noted in the
- * statistics of a namespace, and where namespaces are many, statistics are taken from
- * one and given to another.  Without a limit the same condition would be logged as often
- * as that happens.
+ * May another message be logged in this minute?  What was logged is noted in
+ * the statistics of a namespace, and where namespaces are many, statistics are
+ * taken from one and given to another.  Without a limit the same condition
+ * would be logged as often as that happens.
  */
 static bool
 may_log(IdgenAlerts *alerts)
@@ -59,8 +61,8 @@ may_log(IdgenAlerts *alerts)
 }
 
 /*
- * Note a condition; true if it has just begun to hold, and is to be logged.  A condition
- * that may not be logged yet has not begun yet.
+ * Note a condition; true if it has just begun to hold, and is to be logged.  A
+ * condition that may not be logged yet has not begun yet.
  */
 static bool
 begins(IdgenAlerts *alerts, IdgenCounters *stats, IdgenAlert alert, bool holds)
@@ -115,7 +117,10 @@ compare_roles(const void *a, const void *b)
 	return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
-/* Say that a role has its share of the workers, if that has not been said before. */
+/*
+ * Say that a role has its share of the workers, if that has not been said
+ * before.
+ */
 static void
 say_share(const IdgenNamespace *ns, const char *role, int64 role_max, uint64 bit,
 		  IdgenCounters *stats)
@@ -129,8 +134,8 @@ say_share(const IdgenNamespace *ns, const char *role, int64 role_max, uint64 bit
 }
 
 /*
- * Find roles that can have no further external generator.  The namespace as a whole may
- * have plenty of workers then.
+ * Find roles that can have no further external generator.  The namespace as a
+ * whole may have plenty of workers then.
  */
 static void
 check_shares(const IdgenNamespace *ns, const IdgenMarks *marks, int64 now,
@@ -178,8 +183,8 @@ check_fsync(IdgenAlerts *alerts, const IdgenNamespace *ns, IdgenCounters *stats)
 }
 
 /*
- * The authority process begins a round this much later than it should.  A pause is
- * logged once a minute at most.
+ * The authority process begins a round this much later than it should.  A
+ * pause is logged once a minute at most.
  */
 void
 idgen_alert_pause(IdgenAlerts *alerts, int64 late_us)
@@ -214,8 +219,8 @@ idgen_alert_failure(IdgenAlerts *alerts, const char *message, int sqlstate)
 }
 
 /*
- * Check a namespace for which a round has just decided.  Without statistics, which may
- * be NULL, nothing is logged.
+ * Check a namespace for which a round has just decided.  Without statistics,
+ * which may be NULL, nothing is logged.
  */
 void
 idgen_alert_check(IdgenAlerts *alerts, const IdgenNamespace *ns,

@@ -11,7 +11,10 @@
 #include "catalog/namespace_cache.h"
 #include "shmem/counters.h"
 
-/* What this process has logged lately; times on the monotonic clock, 0 = never. */
+/*
+ * What this process has logged lately; times on the monotonic clock, 0 =
+ * never.
+ */
 typedef struct IdgenAlerts
 {
 	int64		minute_us;		/* when the minute began of which messages are

@@ -2,8 +2,8 @@
  * authority.h
  *		What an authority process remembers between rounds.
  *
- * Made once, when the process starts, and passed down.  It is private memory: what
- * must survive the process is in the tables or in shared memory.
+ * Made once, when the process starts, and passed down.  It is private memory:
+ * what must survive the process is in the tables or in shared memory.
  */
 #ifndef IDGEN_AUTHORITY_H
 #define IDGEN_AUTHORITY_H

@@ -3,8 +3,8 @@
  *		Carry out commands on namespaces and incarnations, each in a transaction of its
  *		own that is durable when it is answered.
  *
- * Privileges are checked here, against the role that asks, because only here they are
- * checked against what is committed.
+ * Privileges are checked here, against the role that asks, because only here
+ * they are checked against what is committed.
  */
 #include "compat.h"
 
@@ -28,8 +28,9 @@
 #include "shmem/pool.h"
 
 /*
- * The pause before a command that met a lock is tried again, no matter who wakes the
- * process: it may take the whole lock timeout each time, and no grant is made meanwhile.
+ * The pause before a command that met a lock is tried again, no matter who
+ * wakes the process: it may take the whole lock timeout each time, and no
+ * grant is made meanwhile.
  */
 #define RETRY_AFTER_US	INT64_C(500000)
 
@@ -60,9 +61,9 @@ typedef struct IdgenCommandPause
  * -------------------------------------------------------------------- */
 
 /*
- * Look up the namespace that a command is about.  Its policy stays as it is until the
- * answer is given.  NULL if there is none, or with an error if its policy is being
- * changed.
+ * Look up the namespace that a command is about.  Its policy stays as it is
+ * until the answer is given.  NULL if there is none, or with an error if its
+ * policy is being changed.
  */
 static IdgenNamespace *
 find_and_hold(const char *name, IdgenError *error, IdgenAftermath *aftermath)
@@ -74,8 +75,9 @@ find_and_hold(const char *name, IdgenError *error, IdgenAftermath *aftermath)
 }
 
 /*
- * The namespace of a request, locked, if the role owns it; else NULL, with an error.  A
- * lock of another session is not waited for: that would hold up everybody else.
+ * The namespace of a request, locked, if the role owns it; else NULL, with an
+ * error.  A lock of another session is not waited for: that would hold up
+ * everybody else.
  */
 static IdgenNamespace *
 lock_owned(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *aftermath)
@@ -125,8 +127,9 @@ tick_above(const IdgenNamespace *ns, int64 id)
 }
 
 /*
- * Can a floor be set past an ID (0 = none)?  Not while the clock may be far in the future,
- * and not so far ahead of the clock that the namespace would be as good as ended.
+ * Can a floor be set past an ID (0 = none)?  Not while the clock may be far in
+ * the future, and not so far ahead of the clock that the namespace would be as
+ * good as ended.
  */
 static bool
 can_fence_above(const IdgenNamespace *ns, int64 above, IdgenError *error)
@@ -150,7 +153,9 @@ can_fence_above(const IdgenNamespace *ns, int64 above, IdgenError *error)
 	return false;
 }
 
-/* A fence on demand; only a namespace that this authority owns can be fenced. */
+/*
+ * A fence on demand; only a namespace that this authority owns can be fenced.
+ */
 static void
 fence(IdgenNamespace *ns, const IdgenRequest *request, IdgenError *error,
 	  IdgenAftermath *aftermath)
@@ -179,8 +184,9 @@ fence(IdgenNamespace *ns, const IdgenRequest *request, IdgenError *error,
 }
 
 /*
- * Adopt a namespace: this server and database become its authority.  The operator vouches
- * that the original never issues again, or keeps to other workers.
+ * Adopt a namespace: this server and database become its authority.  The
+ * operator vouches that the original never issues again, or keeps to other
+ * workers.
  */
 static void
 adopt(IdgenNamespace *ns, const IdgenRequest *request, IdgenError *error,
@@ -315,8 +321,9 @@ tell_floor(const IdgenNamespace *ns, int64 floor)
 }
 
 /*
- * After the commit: nothing is issued any more from what has ended.  That comes first,
- * since it cannot fail.  The rest may fail, if a process is stopped in the directory.
+ * After the commit: nothing is issued any more from what has ended.  That
+ * comes first, since it cannot fail.  The rest may fail, if a process is
+ * stopped in the directory.
  */
 static void
 clean_up(IdgenAuthority *authority, const IdgenTicket *ticket,
@@ -337,8 +344,8 @@ clean_up(IdgenAuthority *authority, const IdgenTicket *ticket,
 }
 
 /*
- * Carry out a command in a transaction of its own.  The error says why it was not; kind
- * UNAVAILABLE means that it may succeed later.
+ * Carry out a command in a transaction of its own.  The error says why it was
+ * not; kind UNAVAILABLE means that it may succeed later.
  */
 static void
 try_command(IdgenAuthority *authority, const IdgenTicket *ticket, IdgenError *error,
@@ -364,8 +371,8 @@ try_command(IdgenAuthority *authority, const IdgenTicket *ticket, IdgenError *er
 }
 
 /*
- * Serve one command.  RETRY if it has to be tried again: as long as the session waits, so
- * does its request for a lock of another session.
+ * Serve one command.  RETRY if it has to be tried again: as long as the
+ * session waits, so does its request for a lock of another session.
  */
 static IdgenOutcome
 serve_one(IdgenAuthority *authority, const IdgenTicket *ticket)
@@ -425,10 +432,10 @@ first_after(const IdgenTicket *tickets, int count, int process)
 }
 
 /*
- * Serve the commands among the requests, until one has met a lock.  The others come after
- * the grants that are due, and the next call begins behind the one that met it, so that
- * each of them is tried in turn.  Returns the milliseconds until this is to be called
- * again.
+ * Serve the commands among the requests, until one has met a lock.  The others
+ * come after the grants that are due, and the next call begins behind the one
+ * that met it, so that each of them is tried in turn.  Returns the
+ * milliseconds until this is to be called again.
  */
 int64
 idgen_command_serve(IdgenAuthority *authority, const IdgenTicket *tickets, int count)

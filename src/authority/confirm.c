@@ -2,16 +2,16 @@
  * confirm.c
  *		Publish grants and answers, or hold them until they are confirmed.
  *
- * Grants and answers that come here are committed and flushed on this server.  For a
- * namespace with durability "local" that is enough, and they are published.  With
- * "quorum" each is held with the position of the WAL before which it lies, and published
- * when synchronous standbys have flushed that position (S4).  That holds for answers as
- * well, even for those that were read back: what they were read from may not be
- * confirmed.
+ * Grants and answers that come here are committed and flushed on this server.
+ * For a namespace with durability "local" that is enough, and they are
+ * published.  With "quorum" each is held with the position of the WAL before
+ * which it lies, and published when synchronous standbys have flushed that
+ * position (S4).  That holds for answers as well, even for those that were
+ * read back: what they were read from may not be confirmed.
  *
- * The list is private memory of the authority process.  Should the process end, grants
- * to cursors are found again in the tables (see round_cursors.c), and external generators
- * ask again with the same request id.
+ * The list is private memory of the authority process.  Should the process
+ * end, grants to cursors are found again in the tables (see round_cursors.c),
+ * and external generators ask again with the same request id.
  */
 #include "compat.h"
 
@@ -129,8 +129,8 @@ hold(IdgenConfirm *confirm, const IdgenNamespace *ns)
 }
 
 /*
- * What to tell a process that waits for confirmation; it is told as well if nobody is
- * there to confirm.
+ * What to tell a process that waits for confirmation; it is told as well if
+ * nobody is there to confirm.
  */
 void
 idgen_confirm_set_unconfirmed(IdgenConfirm *confirm, IdgenError *error)
@@ -192,8 +192,9 @@ idgen_confirm_answer(IdgenConfirm *confirm, const IdgenNamespace *ns,
  * -------------------------------------------------------------------- */
 
 /*
- * Does nobody want this entry any more?  Then it becomes a gap, or is asked for again.  A
- * grant whose cursor is gone must not stand in the way of another cursor.
+ * Does nobody want this entry any more?  Then it becomes a gap, or is asked
+ * for again.  A grant whose cursor is gone must not stand in the way of
+ * another cursor.
  */
 static bool
 is_over(const IdgenHeld *entry)
@@ -281,8 +282,9 @@ idgen_confirm_forget_incarnation(IdgenConfirm *confirm, int64 incarnation)
 }
 
 /*
- * Reservations made after a generation were given back: none of these cursors comes to
- * life.  This is called while an error is handled, so it must not raise another.
+ * Reservations made after a generation were given back: none of these cursors
+ * comes to life.  This is called while an error is handled, so it must not
+ * raise another.
  */
 void
 idgen_confirm_forget_first(IdgenConfirm *confirm, uint64 after)
@@ -341,8 +343,8 @@ idgen_confirm_has_slot(const IdgenConfirm *confirm, int slot, uint64 generation)
 }
 
 /*
- * How many grants to cursors are held, of one namespace or, with NULL, of all; with
- * first_only, how many of them bring a cursor to life.
+ * How many grants to cursors are held, of one namespace or, with NULL, of all;
+ * with first_only, how many of them bring a cursor to life.
  */
 int
 idgen_confirm_count(const IdgenConfirm *confirm, const pg_uuid_t *namespace_uuid,
@@ -364,8 +366,8 @@ idgen_confirm_count(const IdgenConfirm *confirm, const pg_uuid_t *namespace_uuid
 }
 
 /*
- * The incarnations whose first grants are held.  Returns their number, which is that of
- * idgen_confirm_count with NULL and first_only.
+ * The incarnations whose first grants are held.  Returns their number, which
+ * is that of idgen_confirm_count with NULL and first_only.
  */
 int
 idgen_confirm_first_incarnations(const IdgenConfirm *confirm, int64 *incarnations)

@@ -2,11 +2,11 @@
  * fence.c
  *		Compare an authority with its record, fence it, take it over.
  *
- * Everything here runs in a transaction of the authority process.  A fence moves the
- * floor of a namespace past all that a lost or living copy of its authority can have
- * granted, and ends every incarnation.  What the marks say below the floor does not
- * matter any more.  The caller kills the cursors of the namespace when the transaction
- * has committed.
+ * Everything here runs in a transaction of the authority process.  A fence
+ * moves the floor of a namespace past all that a lost or living copy of its
+ * authority can have granted, and ends every incarnation.  What the marks say
+ * below the floor does not matter any more.  The caller kills the cursors of
+ * the namespace when the transaction has committed.
  */
 #include "compat.h"
 
@@ -61,9 +61,9 @@ last_replayed_tick(const IdgenLayout *layout)
 }
 
 /*
- * The clock, if it is not ahead: a floor in a future that may not come would end the
- * namespace until then.  Callers of a fence have checked before; this is for a clock step
- * in between.
+ * The clock, if it is not ahead: a floor in a future that may not come would
+ * end the namespace until then.  Callers of a fence have checked before; this
+ * is for a clock step in between.
  */
 static IdgenClockView
 believed_clock(void)
@@ -79,8 +79,8 @@ believed_clock(void)
 }
 
 /*
- * Raise the floor past all that can have been granted by the facts; those that hold for
- * every fence are filled in.
+ * Raise the floor past all that can have been granted by the facts; those that
+ * hold for every fence are filled in.
  */
 static void
 raise_floor(const IdgenNamespace *ns, IdgenFenceFacts *facts)
@@ -116,7 +116,9 @@ idgen_fence_raise(const IdgenNamespace *ns, int64 above)
 					IDGEN_COUNTER_FENCES, 1);
 }
 
-/* Take a namespace over: it gets a new uuid, and the identity of this server. */
+/*
+ * Take a namespace over: it gets a new uuid, and the identity of this server.
+ */
 void
 idgen_fence_take_over(const IdgenNamespace *ns)
 {
@@ -145,8 +147,9 @@ fence_and_take_over(const IdgenNamespace *ns)
 }
 
 /*
- * A copy of a database of this server is an ID space of its own, with a lineage of its
- * own.  It goes on above all that it holds.  No incarnation of its original goes on in it.
+ * A copy of a database of this server is an ID space of its own, with a
+ * lineage of its own.  It goes on above all that it holds.  No incarnation of
+ * its original goes on in it.
  */
 static void
 begin_anew(const IdgenNamespace *ns)
@@ -182,10 +185,11 @@ promotion_policy(const IdgenNamespace *ns)
 }
 
 /*
- * Before a server begins at once on a part that an ancestor used, move the floor past all
- * that the ancestor can have granted before the timeline began that ended its role.  By
- * the reading of the clock that judged this timeline old enough, that time has passed, so
- * this delays nothing.  The clock may, however, read earlier the next time.
+ * Before a server begins at once on a part that an ancestor used, move the
+ * floor past all that the ancestor can have granted before the timeline began
+ * that ended its role.  By the reading of the clock that judged this timeline
+ * old enough, that time has passed, so this delays nothing.  The clock may,
+ * however, read earlier the next time.
  */
 static void
 pass_ancestors(const IdgenNamespace *ns, int64 begun_ms)
@@ -198,9 +202,10 @@ pass_ancestors(const IdgenNamespace *ns, int64 begun_ms)
 }
 
 /*
- * A database may have been made from a template that was last used on an earlier timeline,
- * in place of one that was dropped.  Its marks are those of the template, so without a
- * fence the floor has to be past what was issued under its name.
+ * A database may have been made from a template that was last used on an
+ * earlier timeline, in place of one that was dropped.  Its marks are those of
+ * the template, so without a fence the floor has to be past what was issued
+ * under its name.
  */
 static void
 pass_dropped(const IdgenNamespace *ns)
@@ -219,7 +224,9 @@ pass_dropped(const IdgenNamespace *ns)
 											 idgen_layout_tick_count(layout)));
 }
 
-/* What is known of the timelines between the recorded one and the present one. */
+/*
+ * What is known of the timelines between the recorded one and the present one.
+ */
 static IdgenPromotionFacts
 promotion_facts(const IdgenNamespace *ns, const IdgenIdentity *here)
 {
@@ -240,8 +247,8 @@ promotion_facts(const IdgenNamespace *ns, const IdgenIdentity *here)
 }
 
 /*
- * This server was promoted on its own files: the record moves on to the new timeline, and
- * the incarnations go on as after a restart.
+ * This server was promoted on its own files: the record moves on to the new
+ * timeline, and the incarnations go on as after a restart.
  */
 static void
 move_record(const IdgenNamespace *ns, const IdgenIdentity *here)
@@ -280,10 +287,11 @@ change_timeline(const IdgenNamespace *ns, const IdgenPromotionFacts *facts,
 }
 
 /*
- * Are the files the recorded ones, but older than what was granted from them?  Then an old
- * copy of the data directory was copied into them.  The server's own file of bounds was
- * not overwritten, since the copy has its own under another name.  No twin can live, so no
- * operator is asked: the namespace is fenced, past that bound.
+ * Are the files the recorded ones, but older than what was granted from them?
+ * Then an old copy of the data directory was copied into them.  The server's
+ * own file of bounds was not overwritten, since the copy has its own under
+ * another name.  No twin can live, so no operator is asked: the namespace is
+ * fenced, past that bound.
  */
 static bool
 fence_overtaken(const IdgenNamespace *ns)
@@ -306,8 +314,9 @@ fence_overtaken(const IdgenNamespace *ns)
 }
 
 /*
- * Compare this server and database with what is recorded, before the first grant in the
- * life of the process (S9; "Identity of the authority" in doc/design.md).
+ * Compare this server and database with what is recorded, before the first
+ * grant in the life of the process (S9; "Identity of the authority" in
+ * doc/design.md).
  */
 IdgenOwnership
 idgen_fence_verify(const IdgenNamespace *ns, IdgenError *error)

@@ -62,7 +62,10 @@ idgen_job_horizon(const IdgenJob *job)
 	return idgen_layout_ticks_ceil(layout, layout->horizon_ms);
 }
 
-/* The tick from which a cursor that is granted up to granted_end is due for more. */
+/*
+ * The tick from which a cursor that is granted up to granted_end is due for
+ * more.
+ */
 int64
 idgen_job_due_at(const IdgenJob *job, int64 granted_end)
 {
@@ -70,7 +73,9 @@ idgen_job_due_at(const IdgenJob *job, int64 granted_end)
 							  idgen_job_horizon(job), job->ns->run_ahead);
 }
 
-/* The earlier tick from which it is given more along with others that are due. */
+/*
+ * The earlier tick from which it is given more along with others that are due.
+ */
 int64
 idgen_job_due_along(const IdgenJob *job, int64 granted_end)
 {
@@ -113,8 +118,9 @@ idgen_job_set_until(const IdgenJob *job, IdgenErrorKind kind, int64 retry_at,
 }
 
 /*
- * Decide a grant.  If there can be none now, false: then the error is EXHAUSTED, or it
- * is NOT_YET and *retry_at is the tick from which a retry can succeed.
+ * Decide a grant.  If there can be none now, false: then the error is
+ * EXHAUSTED, or it is NOT_YET and *retry_at is the tick from which a retry can
+ * succeed.
  */
 bool
 idgen_job_decide(const IdgenJob *job, int64 high_water, int64 eligible, int64 length,

@@ -2,13 +2,13 @@
  * process.c
  *		The authority process of a database: the single writer of its grants.
  *
- * round.c grants, and command.c does everything else.  This file is the process: how it
- * starts, what it does in each round, when it leaves.
+ * round.c grants, and command.c does everything else.  This file is the
+ * process: how it starts, what it does in each round, when it leaves.
  *
- * Between rounds there is no transaction, snapshot or lock.  The process is in nobody's
- * way: DROP DATABASE asks it to leave (see at_commit.c).  Commands that only lock the
- * database do not ask, so it looks for their lock whenever it wakes up, which is at least
- * once a second, and leaves by itself.
+ * Between rounds there is no transaction, snapshot or lock.  The process is in
+ * nobody's way: DROP DATABASE asks it to leave (see at_commit.c).  Commands
+ * that only lock the database do not ask, so it looks for their lock whenever
+ * it wakes up, which is at least once a second, and leaves by itself.
  */
 #include "compat.h"
 
@@ -39,8 +39,8 @@
 #include "shmem/counters.h"
 
 /*
- * Longest sleep.  It bounds how long a command that locks the database waits for this
- * process.
+ * Longest sleep.  It bounds how long a command that locks the database waits
+ * for this process.
  */
 #define SLEEP_MAX_MS		1000
 
@@ -49,8 +49,8 @@
 #define RETRY_MS			20
 
 /*
- * Rounds begin at least this far apart.  A request that comes alone is not delayed by it;
- * of many requests, several share a commit.
+ * Rounds begin at least this far apart.  A request that comes alone is not
+ * delayed by it; of many requests, several share a commit.
  */
 #define ROUND_APART_US		INT64_C(5000)
 
@@ -79,8 +79,8 @@ take_requests(IdgenRound *round)
 }
 
 /*
- * Look at the cursors of this database.  If one has gone without this process's doing, the
- * next round ends its incarnation.
+ * Look at the cursors of this database.  If one has gone without this
+ * process's doing, the next round ends its incarnation.
  */
 static void
 survey_cursors(IdgenRound *round)
@@ -94,8 +94,8 @@ survey_cursors(IdgenRound *round)
 }
 
 /*
- * Has its namespace more cursors than allowed, since the setting was lowered?  The first
- * "kept" surveys are the cursors that stay.
+ * Has its namespace more cursors than allowed, since the setting was lowered?
+ * The first "kept" surveys are the cursors that stay.
  */
 static bool
 is_surplus(const IdgenRound *round, int kept, const IdgenCursorSurvey *survey)
@@ -135,9 +135,10 @@ end_incarnations(IdgenAuthority *authority, const int64 *incarnations, int count
 }
 
 /*
- * End the cursors that nobody uses, or that are more than allowed.  They are killed first.
- * Should the transaction fail, their incarnations are ended by the next life of shared
- * memory, and their workers are free when their grants are over.
+ * End the cursors that nobody uses, or that are more than allowed.  They are
+ * killed first.  Should the transaction fail, their incarnations are ended by
+ * the next life of shared memory, and their workers are free when their grants
+ * are over.
  */
 static void
 end_unused_cursors(IdgenRound *round)
@@ -238,8 +239,8 @@ note_due(const IdgenRound *round)
 }
 
 /*
- * Milliseconds until the next round: until the first cursor is due, or less if something
- * has to be tried again.
+ * Milliseconds until the next round: until the first cursor is due, or less if
+ * something has to be tried again.
  */
 static int64
 next_round_ms(const IdgenRound *round)
@@ -255,7 +256,9 @@ next_round_ms(const IdgenRound *round)
 	return Max(sleep_ms, SLEEP_MIN_MS);
 }
 
-/* Serve everything that is asked for or due; returns how long to sleep, in ms. */
+/*
+ * Serve everything that is asked for or due; returns how long to sleep, in ms.
+ */
 static int64
 run_round(IdgenAuthority *authority)
 {
@@ -292,8 +295,8 @@ run_round(IdgenAuthority *authority)
  * -------------------------------------------------------------------- */
 
 /*
- * Let a moment pass since the last round began, in which further requests gather.
- * Returns when this one begins.
+ * Let a moment pass since the last round began, in which further requests
+ * gather.  Returns when this one begins.
  */
 static int64
 gather(int64 last_round_us, uint32 wait_event)
@@ -321,9 +324,9 @@ may_leave(const IdgenAuthority *authority)
 }
 
 /*
- * Does another session hold this database against being used?  DROP, ALTER ... RENAME or
- * SET TABLESPACE, and CREATE DATABASE ... TEMPLATE do, and wait a few seconds for others
- * to leave.
+ * Does another session hold this database against being used?  DROP, ALTER ...
+ * RENAME or SET TABLESPACE, and CREATE DATABASE ... TEMPLATE do, and wait a
+ * few seconds for others to leave.
  */
 static bool
 database_wanted(void)
@@ -338,9 +341,10 @@ database_wanted(void)
 }
 
 /*
- * At any kind of exit.  The end of a process gives back the locks of its transaction, but
- * those of policies only if it is in one.  After an error between two rounds nobody else
- * would give them back, and the policies could not be changed until a restart.
+ * At any kind of exit.  The end of a process gives back the locks of its
+ * transaction, but those of policies only if it is in one.  After an error
+ * between two rounds nobody else would give them back, and the policies could
+ * not be changed until a restart.
  */
 static void
 leave_at_exit(int code, Datum arg)
@@ -350,8 +354,8 @@ leave_at_exit(int code, Datum arg)
 }
 
 /*
- * Pin every setting that a database or role can set and that could change what this
- * process does.
+ * Pin every setting that a database or role can set and that could change what
+ * this process does.
  */
 static void
 pin_settings(void)
@@ -396,7 +400,10 @@ pin_settings(void)
 							PGC_S_OVERRIDE);
 }
 
-/* Connect to the database, and report for duty; exits if there is another process. */
+/*
+ * Connect to the database, and report for duty; exits if there is another
+ * process.
+ */
 static void
 start(Oid database)
 {

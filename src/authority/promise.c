@@ -2,9 +2,10 @@
  * promise.c
  *		Write down how late IDs may be that are issued outside or ahead of the clock.
  *
- * After a crash, or when a database or namespace has been dropped, the clock alone does
- * not tell what was issued of them.  So a bound is in a file of the server before such a
- * grant is given out.  It is raised at most once a horizon.
+ * After a crash, or when a database or namespace has been dropped, the clock
+ * alone does not tell what was issued of them.  So a bound is in a file of the
+ * server before such a grant is given out.  It is raised at most once a
+ * horizon.
  */
 #include "compat.h"
 
@@ -15,9 +16,9 @@
 #include "shmem/ended.h"
 
 /*
- * May IDs of this namespace lie in the future?  They may without running ahead as well,
- * because they may lie anywhere in the current tick.  A tick of a millisecond is over
- * before anybody can ask after a crash.
+ * May IDs of this namespace lie in the future?  They may without running ahead
+ * as well, because they may lie anywhere in the current tick.  A tick of a
+ * millisecond is over before anybody can ask after a crash.
  */
 static bool
 issues_ahead(const IdgenNamespace *ns)
@@ -26,8 +27,8 @@ issues_ahead(const IdgenNamespace *ns)
 }
 
 /*
- * Will a grant be issued from outside, or ahead of the clock, past what has been
- * promised?
+ * Will a grant be issued from outside, or ahead of the clock, past what has
+ * been promised?
  */
 static bool
 needs_promise(const IdgenGrantRow *row, const IdgenNamespace *ns, int64 end_ms)
@@ -40,9 +41,9 @@ needs_promise(const IdgenGrantRow *row, const IdgenNamespace *ns, int64 end_ms)
 }
 
 /*
- * Promise what the grants of a round need, before they are written.  A bound counts as
- * promised when the file has it: if writing the file raises an error, the next grant
- * asks for the bound again.
+ * Promise what the grants of a round need, before they are written.  A bound
+ * counts as promised when the file has it: if writing the file raises an
+ * error, the next grant asks for the bound again.
  */
 void
 idgen_promise_make(const IdgenRound *round)

@@ -2,11 +2,12 @@
  * quorum.c
  *		Ask the WAL senders what synchronous standbys have flushed.
  *
- * PostgreSQL's own wait for synchronous replication also ends when it is cancelled, when
- * the setting is emptied, or when the standby is the receiver of a logical subscription,
- * which holds none of the authority's tables.  None of these may make a grant usable.  So
- * nobody waits there: the positions are read, and counted by the setting in force, each
- * time anew.  Confirmation is never remembered; only what was published stays so.
+ * PostgreSQL's own wait for synchronous replication also ends when it is
+ * cancelled, when the setting is emptied, or when the standby is the receiver
+ * of a logical subscription, which holds none of the authority's tables.  None
+ * of these may make a grant usable.  So nobody waits there: the positions are
+ * read, and counted by the setting in force, each time anew.  Confirmation is
+ * never remembered; only what was published stays so.
  */
 #include "compat.h"
 
@@ -93,9 +94,9 @@ priority_of(pid_t pid)
 }
 
 /*
- * Read the state of a WAL sender, under its lock; false if it is not in use or does not
- * stream.  WAL that a standby has flushed and that was not sent to it from here belongs
- * to another history.
+ * Read the state of a WAL sender, under its lock; false if it is not in use or
+ * does not stream.  WAL that a standby has flushed and that was not sent to it
+ * from here belongs to another history.
  */
 static bool
 read_sender(int i, pid_t *pid, XLogRecPtr *flushed)
@@ -131,7 +132,10 @@ keep_setting(IdgenQuorum *quorum)
 	memcpy(quorum->setting, SyncRepConfig, SyncRepConfig->config_size);
 }
 
-/* Read the names again: they are old, the setting has changed, or a process has. */
+/*
+ * Read the names again: they are old, the setting has changed, or a process
+ * has.
+ */
 static void
 read_names(IdgenQuorum *quorum)
 {
@@ -199,8 +203,8 @@ list_standbys(IdgenQuorum *quorum, int *count)
 }
 
 /*
- * Are there enough standbys to confirm anything?  If not, the error says what is missing,
- * and *may_come whether it can come without a change of settings.
+ * Are there enough standbys to confirm anything?  If not, the error says what
+ * is missing, and *may_come whether it can come without a change of settings.
  */
 bool
 idgen_quorum_available(IdgenQuorum *quorum, IdgenError *error, bool *may_come)
@@ -227,7 +231,10 @@ idgen_quorum_available(IdgenQuorum *quorum, IdgenError *error, bool *may_come)
 	return false;
 }
 
-/* All that this process has committed, or can have read, lies before this position. */
+/*
+ * All that this process has committed, or can have read, lies before this
+ * position.
+ */
 XLogRecPtr
 idgen_quorum_here(void)
 {
@@ -235,8 +242,9 @@ idgen_quorum_here(void)
 }
 
 /*
- * The position up to which as many standbys have flushed as the setting asks for.  If
- * there are not enough standbys, it is invalid, which is before all others.
+ * The position up to which as many standbys have flushed as the setting asks
+ * for.  If there are not enough standbys, it is invalid, which is before all
+ * others.
  */
 XLogRecPtr
 idgen_quorum_confirmed(IdgenQuorum *quorum)
@@ -256,8 +264,8 @@ idgen_quorum_confirmed(IdgenQuorum *quorum)
 }
 
 /*
- * By a session: wait until a position is confirmed.  False if it is not by a monotonic
- * time; cancellable.
+ * By a session: wait until a position is confirmed.  False if it is not by a
+ * monotonic time; cancellable.
  */
 bool
 idgen_quorum_wait(XLogRecPtr position, int64 until_us)

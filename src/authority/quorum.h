@@ -14,7 +14,9 @@
 struct IdgenSender;
 struct SyncRepConfigData;
 
-/* What a process knows of the WAL senders; it is read again when it gets old. */
+/*
+ * What a process knows of the WAL senders; it is read again when it gets old.
+ */
 typedef struct IdgenQuorum
 {
 	MemoryContext context;		/* of what it points to */

@@ -2,11 +2,11 @@
  * retention.c
  *		Compact old grants, and forget incarnations and namespaces that are gone.
  *
- * The authority process does a small part of it at a time: it looks at the oldest grants
- * of a few workers, in turn, in a transaction of its own.  That never touches a mark, so
- * that nothing rests on it but what idgen_trace can tell.  Records are merged with their
- * neighbours after an hour, which is the longest horizon: by then nobody can ask for an
- * answer from them again.
+ * The authority process does a small part of it at a time: it looks at the
+ * oldest grants of a few workers, in turn, in a transaction of its own.  That
+ * never touches a mark, so that nothing rests on it but what idgen_trace can
+ * tell.  Records are merged with their neighbours after an hour, which is the
+ * longest horizon: by then nobody can ask for an answer from them again.
  */
 #include "compat.h"
 
@@ -53,7 +53,10 @@ compact_some(void)
 	}
 }
 
-/* Do these marks belong to a namespace that was dropped, or has another uuid now? */
+/*
+ * Do these marks belong to a namespace that was dropped, or has another uuid
+ * now?
+ */
 static bool
 is_gone(const IdgenMarks *marks)
 {

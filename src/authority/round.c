@@ -4,35 +4,39 @@
  *
  * Why an ID is never repeated, as far as the authority goes:
  *
- * 1. A grant is decided by src/core/grant.c from the mark of its worker.  The mark and
- *	  the authority row of the namespace are locked, and the new mark is written with
- *	  the grant in one transaction, "where the mark is still what it was".
- * 2. That transaction commits with synchronous_commit = local, which is pinned, so it
- *	  is flushed to disk before CommitTransactionCommand returns, and never waits for a
- *	  standby.
- * 3. Only then is the grant published: to shared memory, into the slot of the
- *	  incarnation it was decided for, compared by generation under the lock of the slot;
- *	  or as the answer to an external generator.  With durability "quorum" it is held
- *	  back until synchronous standbys have flushed it, too: confirm.c.
- * 4. Which durability holds is read under the lock of policy_lock.c.  A round takes
- *	  that lock before its first look at a namespace, and keeps it until everything has
- *	  been published, answered or held back; so does command.c.  A change of durability
- *	  or promotion policy waits for that.  So a grant that was not confirmed was
- *	  published, and its transaction had ended, before "quorum" was committed.  It was
- *	  so before "trust" was committed, too, because "trust" may be chosen only after
- *	  "quorum": a standby that has replayed "trust" has replayed the grant as well.
- *	  Grants decided after "quorum" was committed are decided by it.  Grants that are
- *	  held back stay so if "quorum" is given up meanwhile: they are confirmed, or nobody
- *	  gets them.
+ * 1.  A grant is decided by src/core/grant.c from the mark of its worker.  The
+ *	  mark and the authority row of the namespace are locked, and the new mark
+ *	  is written with the grant in one transaction, "where the mark is still
+ *	  what it was".
+ * 2.  That transaction commits with synchronous_commit = local, which is
+ *	  pinned, so it is flushed to disk before CommitTransactionCommand returns,
+ *	  and never waits for a standby.
+ * 3.  Only then is the grant published: to shared memory, into the slot of the
+ *	  incarnation it was decided for, compared by generation under the lock of
+ *	  the slot; or as the answer to an external generator.  With durability
+ *	  "quorum" it is held back until synchronous standbys have flushed it, too:
+ *	  confirm.c.
+ * 4.  Which durability holds is read under the lock of policy_lock.c.  A round
+ *	  takes that lock before its first look at a namespace, and keeps it until
+ *	  everything has been published, answered or held back; so does command.c.
+ *	  A change of durability or promotion policy waits for that.  So a grant
+ *	  that was not confirmed was published, and its transaction had ended,
+ *	  before "quorum" was committed.  It was so before "trust" was committed,
+ *	  too, because "trust" may be chosen only after "quorum": a standby that
+ *	  has replayed "trust" has replayed the grant as well.  Grants decided
+ *	  after "quorum" was committed are decided by it.  Grants that are held
+ *	  back stay so if "quorum" is given up meanwhile: they are confirmed, or
+ *	  nobody gets them.
  *
- * A crash before 2 leaves nothing.  A crash between 2 and 3 leaves a gap: the mark says
- * that the interval is gone.  An external generator whose answer was lost asks again with
- * the same request id.  An error between 2 and 3 is a gap as well; the next round
- * continues from the mark.
+ * A crash before 2 leaves nothing.  A crash between 2 and 3 leaves a gap: the
+ * mark says that the interval is gone.  An external generator whose answer was
+ * lost asks again with the same request id.  An error between 2 and 3 is a gap
+ * as well; the next round continues from the mark.
  *
- * A round waits for nothing.  A namespace of which another session has locked a row, or
- * is changing the policy, is left out and tried again.  If a round fails, it is repeated
- * namespace by namespace, so that a damaged one delays no other.
+ * A round waits for nothing.  A namespace of which another session has locked
+ * a row, or is changing the policy, is left out and tried again.  If a round
+ * fails, it is repeated namespace by namespace, so that a damaged one delays
+ * no other.
  */
 #include "compat.h"
 
@@ -91,8 +95,9 @@ idgen_round_add(IdgenRound *round, IdgenJob *job, int32 worker, const IdgenMark 
 }
 
 /*
- * Once in the life of this process, and whenever a cursor has gone: end the incarnations
- * of this server that have neither a cursor nor a first grant that waits for standbys.
+ * Once in the life of this process, and whenever a cursor has gone: end the
+ * incarnations of this server that have neither a cursor nor a first grant
+ * that waits for standbys.
  */
 static void
 end_strangers(const IdgenRound *round)
@@ -122,7 +127,10 @@ alert(const IdgenRound *round, IdgenJob *job)
  * Locking
  * -------------------------------------------------------------------- */
 
-/* Leave a namespace out of the round, because another session has locked its rows. */
+/*
+ * Leave a namespace out of the round, because another session has locked its
+ * rows.
+ */
 static void
 leave_out(IdgenJob *job)
 {
@@ -154,8 +162,8 @@ is_granted(const IdgenRound *round, const IdgenJob *job, bool external)
 }
 
 /*
- * Lock one row of each namespace that is granted anything, or of those with external
- * grants, and leave out those whose row another session has locked.
+ * Lock one row of each namespace that is granted anything, or of those with
+ * external grants, and leave out those whose row another session has locked.
  */
 static void
 lock_namespaces(IdgenRound *round, bool external,
@@ -178,7 +186,10 @@ lock_namespaces(IdgenRound *round, bool external,
 			leave_out(jobs[i]);
 }
 
-/* Lock the marks that are to be raised, and leave out namespaces in the same way. */
+/*
+ * Lock the marks that are to be raised, and leave out namespaces in the same
+ * way.
+ */
 static void
 lock_marks(IdgenRound *round)
 {
@@ -242,9 +253,9 @@ count_grant(IdgenJob *job, int64 latency_us)
 }
 
 /*
- * An external generator was granted a time to come.  Usually it has asked before its last
- * grant ends.  Else it waits until the new one starts: behind the last holder of its
- * worker where workers are short, or behind a fence.
+ * An external generator was granted a time to come.  Usually it has asked
+ * before its last grant ends.  Else it waits until the new one starts: behind
+ * the last holder of its worker where workers are short, or behind a fence.
  */
 static void
 count_ahead(const IdgenDecision *decision)
@@ -266,7 +277,9 @@ count_ahead(const IdgenDecision *decision)
 	idgen_counters_max(stats, IDGEN_COUNTER_HOLDER_WAIT_MAX_US, wait_us);
 }
 
-/* Publish what is durable now; grants to external generators become answers. */
+/*
+ * Publish what is durable now; grants to external generators become answers.
+ */
 static void
 publish_round(IdgenRound *round)
 {
@@ -424,8 +437,8 @@ carry_out_round(IdgenRound *round, const IdgenTransaction *transaction)
 }
 
 /*
- * Carry out a round.  False if it failed; then *message and *sqlstate say why, and
- * nothing of it is in the tables or in shared memory.
+ * Carry out a round.  False if it failed; then *message and *sqlstate say why,
+ * and nothing of it is in the tables or in shared memory.
  */
 static bool
 try_round(IdgenRound *round, char *message, int *sqlstate)
@@ -471,12 +484,12 @@ serve_alone(const IdgenRound *whole, IdgenJob *job)
 }
 
 /*
- * Serve a round: every job has its outcome afterwards, and every request for a grant has
- * been answered, or is to be looked at again.
+ * Serve a round: every job has its outcome afterwards, and every request for a
+ * grant has been answered, or is to be looked at again.
  *
- * Requests are answered while the policies are held by which they were decided.  A
- * transaction that fails lets go of all policies, so a job that is served by itself is
- * answered before the next one begins.
+ * Requests are answered while the policies are held by which they were
+ * decided.  A transaction that fails lets go of all policies, so a job that is
+ * served by itself is answered before the next one begins.
  */
 void
 idgen_round_serve(IdgenRound *round)

@@ -16,7 +16,10 @@
 #include "shmem/pool.h"
 #include "shmem/request_queue.h"
 
-/* A grant that was decided, on its way into the tables and to the one that gets it. */
+/*
+ * A grant that was decided, on its way into the tables and to the one that
+ * gets it.
+ */
 typedef struct IdgenDecision
 {
 	IdgenJob   *job;

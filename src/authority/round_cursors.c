@@ -14,7 +14,10 @@
 #include "settings.h"
 #include "shmem/counters.h"
 
-/* Is this cursor due for more?  One that could not be read is looked at next time. */
+/*
+ * Is this cursor due for more?  One that could not be read is looked at next
+ * time.
+ */
 static bool
 is_due(const IdgenJob *job, const IdgenCursorSurvey *survey)
 {
@@ -23,8 +26,8 @@ is_due(const IdgenJob *job, const IdgenCursorSurvey *survey)
 }
 
 /*
- * The timing of a grant, by which later ones are made longer if this one comes too
- * late.  "survey" tells of its cursor; NULL for a fresh one.
+ * The timing of a grant, by which later ones are made longer if this one comes
+ * too late.  "survey" tells of its cursor; NULL for a fresh one.
  */
 static IdgenGrantTiming
 timing_of(const IdgenJob *job, const IdgenGrant *grant,
@@ -47,8 +50,9 @@ timing_of(const IdgenJob *job, const IdgenGrant *grant,
 }
 
 /*
- * The worker's mark may be past what its cursor has: a grant was committed, and the
- * process that was to publish it ended before.  The grant still is that cursor's.
+ * The worker's mark may be past what its cursor has: a grant was committed,
+ * and the process that was to publish it ended before.  The grant still is
+ * that cursor's.
  */
 static bool
 publish_again(const IdgenRound *round, const IdgenJob *job,
@@ -107,10 +111,10 @@ extend_cursor(IdgenRound *round, IdgenJob *job, const IdgenCursorSurvey *survey)
 }
 
 /*
- * The earliest tick of a fresh incarnation.  Where one cursor is all there is, IDs are
- * promised to be in real-time order, also after the cursor before it.  That cursor may
- * have been one of a server that was restarted within the tick, or one whose policy let
- * it run further ahead of the clock.
+ * The earliest tick of a fresh incarnation.  Where one cursor is all there is,
+ * IDs are promised to be in real-time order, also after the cursor before it.
+ * That cursor may have been one of a server that was restarted within the
+ * tick, or one whose policy let it run further ahead of the clock.
  */
 static int64
 eligible_tick(const IdgenJob *job)
@@ -147,8 +151,9 @@ describe_cursor(IdgenJob *job, int32 worker, IdgenSlotInfo *owner)
 }
 
 /*
- * Open a cursor: a fresh incarnation with its first grant.  False, with the outcome and
- * the error, if that cannot be now; "only_one" says that the namespace has no other.
+ * Open a cursor: a fresh incarnation with its first grant.  False, with the
+ * outcome and the error, if that cannot be now; "only_one" says that the
+ * namespace has no other.
  */
 static IdgenOutcome
 open_cursor(IdgenRound *round, IdgenJob *job, bool only_one, IdgenError *error)
@@ -184,8 +189,8 @@ open_cursor(IdgenRound *round, IdgenJob *job, bool only_one, IdgenError *error)
 }
 
 /*
- * A session waits, and no cursor was granted more.  If all cursors have everything up to
- * the horizon, what they have is used up: say until when.
+ * A session waits, and no cursor was granted more.  If all cursors have
+ * everything up to the horizon, what they have is used up: say until when.
  */
 static void
 check_used_up(const IdgenRound *round, IdgenJob *job)
@@ -209,7 +214,9 @@ check_used_up(const IdgenRound *round, IdgenJob *job)
 	idgen_job_fail_cursors(job, IDGEN_OUTCOME_REFUSED, &error);
 }
 
-/* Grant more to the cursors that are due; returns how many cursors there are. */
+/*
+ * Grant more to the cursors that are due; returns how many cursors there are.
+ */
 static int
 extend_cursors(IdgenRound *round, IdgenJob *job)
 {

@@ -17,8 +17,8 @@
 	"Activate a fresh incarnation with idgen_activate()."
 
 /*
- * How many of a worker's last grants are searched for a request id: if the request
- * follows the last grant, and if it does not.
+ * How many of a worker's last grants are searched for a request id: if the
+ * request follows the last grant, and if it does not.
  */
 #define RECORDED_NEAR	16
 #define RECORDED_FAR	1000
@@ -75,8 +75,8 @@ count_external(const IdgenRound *round, const IdgenJob *job, const char *role,
 }
 
 /*
- * Is there a worker left for one more external incarnation of this role?  The server
- * keeps some for itself, and one role has at most half of the others.
+ * Is there a worker left for one more external incarnation of this role?  The
+ * server keeps some for itself, and one role has at most half of the others.
  */
 static bool
 external_worker_left(const IdgenRound *round, const IdgenJob *job,
@@ -149,9 +149,10 @@ decide_activation(IdgenRound *round, IdgenJob *job, const IdgenTicket *ticket,
 }
 
 /*
- * Does a request come from the holder of the incarnation it names?  The answer is the
- * same for an unknown incarnation, a wrong token and another role, and the time it takes
- * does not tell how much of a token is right.  *row is the incarnation's.
+ * Does a request come from the holder of the incarnation it names?  The answer
+ * is the same for an unknown incarnation, a wrong token and another role, and
+ * the time it takes does not tell how much of a token is right.  *row is the
+ * incarnation's.
  */
 bool
 idgen_round_is_holder(const IdgenTicket *ticket, IdgenIncarnationRow *row)
@@ -184,8 +185,8 @@ idgen_round_set_granted(const IdgenJob *job, int32 worker, int64 incarnation,
 }
 
 /*
- * An incarnation has all that it can have.  A grant that ends later than any grant of
- * now could end was made before the clock was set back.
+ * An incarnation has all that it can have.  A grant that ends later than any
+ * grant of now could end was made before the clock was set back.
  */
 static void
 set_granted_up(const IdgenJob *job, int64 granted_end, int64 retry_at, IdgenError *error)

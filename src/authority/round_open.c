@@ -31,8 +31,8 @@ refuse_job(IdgenJob *job, IdgenErrorKind kind, const char *detail, const char *h
 }
 
 /*
- * Is it still the namespace that was asked for, and may the authority grant from it at
- * all?
+ * Is it still the namespace that was asked for, and may the authority grant
+ * from it at all?
  */
 static bool
 find_namespace(const IdgenRound *round, IdgenJob *job)
@@ -86,7 +86,10 @@ verify(IdgenJob *job)
 	return false;
 }
 
-/* Read the marks, or see that the tables still are what the marks were read from. */
+/*
+ * Read the marks, or see that the tables still are what the marks were read
+ * from.
+ */
 static bool
 bring_marks(IdgenJob *job)
 {
@@ -137,12 +140,12 @@ tick_from(const IdgenLayout *layout, int64 unix_ms)
 }
 
 /*
- * The tick at which a namespace that was never granted from begins: after what was
- * issued from namespaces that were dropped.  After one of the same name it begins
- * however long that takes; that may be a bound that lies a horizon past the longest
- * grant.  After one of another name it begins only if that takes no longer than
- * max_clock_error, as is the case unless the dropped one ran far ahead of the clock, or
- * this one has long ticks.
+ * The tick at which a namespace that was never granted from begins: after what
+ * was issued from namespaces that were dropped.  After one of the same name it
+ * begins however long that takes; that may be a bound that lies a horizon past
+ * the longest grant.  After one of another name it begins only if that takes
+ * no longer than max_clock_error, as is the case unless the dropped one ran
+ * far ahead of the clock, or this one has long ticks.
  */
 static int64
 begins_at(const IdgenRound *round, const IdgenLayout *layout, const char *name)
@@ -160,9 +163,9 @@ begins_at(const IdgenRound *round, const IdgenLayout *layout, const char *name)
 }
 
 /*
- * Raise the floor of a namespace that was never granted from to where it begins, before
- * the first grant and in the same transaction.  In a copy of a database it has marks,
- * but none above its floor.
+ * Raise the floor of a namespace that was never granted from to where it
+ * begins, before the first grant and in the same transaction.  In a copy of a
+ * database it has marks, but none above its floor.
  */
 static bool
 begin_after_dropped(const IdgenRound *round, IdgenJob *job)
@@ -183,8 +186,9 @@ begin_after_dropped(const IdgenRound *round, IdgenJob *job)
 }
 
 /*
- * Note in shared memory, once in the life of this process, what was granted before it:
- * a session that drops the namespace later then knows what was issued.
+ * Note in shared memory, once in the life of this process, what was granted
+ * before it: a session that drops the namespace later then knows what was
+ * issued.
  */
 static void
 pass_on(const IdgenJob *job)
@@ -213,8 +217,8 @@ quorum_available(const IdgenRound *round, IdgenJob *job)
 }
 
 /*
- * See that a namespace may be granted from; else false, with the outcome in the job.
- * Its policy is held from the first look at the namespace on.
+ * See that a namespace may be granted from; else false, with the outcome in
+ * the job.  Its policy is held from the first look at the namespace on.
  */
 bool
 idgen_round_open(const IdgenRound *round, IdgenJob *job)

@@ -23,7 +23,10 @@ insert_sorted(int64 *numbers, size_t count, int64 number)
 	return count + 1;
 }
 
-/* Add the workers that cursors of this server hold, or that this round gave away. */
+/*
+ * Add the workers that cursors of this server hold, or that this round gave
+ * away.
+ */
 static size_t
 add_held(const IdgenRound *round, const IdgenJob *job, int64 *workers, size_t count)
 {
@@ -37,9 +40,9 @@ add_held(const IdgenRound *round, const IdgenJob *job, int64 *workers, size_t co
 }
 
 /*
- * Choose a worker: any free one.  If there is none, take the one whose reservation ends
- * first, or ended first, among those of incarnations that lapsed without being
- * deactivated.  False if there is no worker at all.
+ * Choose a worker: any free one.  If there is none, take the one whose
+ * reservation ends first, or ended first, among those of incarnations that
+ * lapsed without being deactivated.  False if there is no worker at all.
  */
 static bool
 choose_worker(const IdgenRound *round, const IdgenJob *job, int32 *worker)
@@ -68,9 +71,9 @@ choose_worker(const IdgenRound *round, const IdgenJob *job, int32 *worker)
 }
 
 /*
- * No worker can be granted before retry_at.  Behind a fence, a caller is told when the
- * first ID can be issued, which is when the floor is reached; after a step back of the
- * clock, when the clock has caught up.
+ * No worker can be granted before retry_at.  Behind a fence, a caller is told
+ * when the first ID can be issued, which is when the floor is reached; after a
+ * step back of the clock, when the clock has caught up.
  */
 static void
 set_beyond_horizon(const IdgenRound *round, const IdgenJob *job, int64 retry_at,
@@ -85,8 +88,8 @@ set_beyond_horizon(const IdgenRound *round, const IdgenJob *job, int64 retry_at,
 }
 
 /*
- * Choose a worker and decide its first grant, which starts at the tick "eligible" or
- * later.  False, with the error, if that cannot be now.
+ * Choose a worker and decide its first grant, which starts at the tick
+ * "eligible" or later.  False, with the error, if that cannot be now.
  */
 bool
 idgen_round_decide_fresh(const IdgenRound *round, const IdgenJob *job, int64 eligible,

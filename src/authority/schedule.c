@@ -2,8 +2,8 @@
  * schedule.c
  *		Remember when cursors were used, and when they are due.
  *
- * With this a round costs nothing for cursors that are not due: their namespaces are not
- * even looked up.
+ * With this a round costs nothing for cursors that are not due: their
+ * namespaces are not even looked up.
  */
 #include "compat.h"
 
@@ -36,8 +36,8 @@ idgen_schedule_init(IdgenSchedule *schedule)
 }
 
 /*
- * Has a cursor gone without this process's doing?  One that was given to another
- * namespace has left its incarnation behind.
+ * Has a cursor gone without this process's doing?  One that was given to
+ * another namespace has left its incarnation behind.
  */
 bool
 idgen_schedule_find_gone(IdgenSchedule *schedule, const IdgenCursorSurvey *surveys,
@@ -124,7 +124,10 @@ idgen_schedule_is_due(const IdgenSchedule *schedule, const IdgenCursorSurvey *su
 		idgen_clock_wall_ms() >= (along ? activity->along_at_ms : activity->due_at_ms);
 }
 
-/* Remember when a cursor is due again, after a round that served its namespace. */
+/*
+ * Remember when a cursor is due again, after a round that served its
+ * namespace.
+ */
 void
 idgen_schedule_note_due(IdgenSchedule *schedule, const IdgenJob *job,
 						const IdgenCursorSurvey *survey)
@@ -148,8 +151,8 @@ idgen_schedule_note_due(IdgenSchedule *schedule, const IdgenJob *job,
 }
 
 /*
- * A cursor got nothing, because its namespace could not be served, or because what it got
- * waits for standbys.  It is not tried again all the time.
+ * A cursor got nothing, because its namespace could not be served, or because
+ * what it got waits for standbys.  It is not tried again all the time.
  */
 void
 idgen_schedule_put_off(IdgenSchedule *schedule, const IdgenCursorSurvey *survey)

@@ -38,9 +38,9 @@ idgen_transaction_begin(const IdgenTransaction *transaction)
 }
 
 /*
- * Commit.  With synchronous_commit = local, a transaction that wrote has been flushed
- * when CommitTransactionCommand returns.  The explicit flush then finds nothing to do;
- * grants do not have to rely on that setting alone.
+ * Commit.  With synchronous_commit = local, a transaction that wrote has been
+ * flushed when CommitTransactionCommand returns.  The explicit flush then
+ * finds nothing to do; grants do not have to rely on that setting alone.
  */
 void
 idgen_transaction_commit(const IdgenTransaction *transaction)
@@ -53,10 +53,11 @@ idgen_transaction_commit(const IdgenTransaction *transaction)
 }
 
 /*
- * Recover from an error, in a PG_CATCH block.  Its message is copied to "message",
- * which needs room for IDGEN_ERROR_TEXT_MAX.  The marks in memory may be ahead of the
- * tables now, so they are read anew.  Cursors that this transaction reserved come to
- * nothing.  Those reserved by earlier transactions, which wait for standbys, stay.
+ * Recover from an error, in a PG_CATCH block.  Its message is copied to
+ * "message", which needs room for IDGEN_ERROR_TEXT_MAX.  The marks in memory
+ * may be ahead of the tables now, so they are read anew.  Cursors that this
+ * transaction reserved come to nothing.  Those reserved by earlier
+ * transactions, which wait for standbys, stay.
  */
 void
 idgen_transaction_abort(const IdgenTransaction *transaction, char *message)

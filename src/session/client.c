@@ -2,8 +2,8 @@
  * client.c
  *		Ask the authority, as a session, for anything but an ID.
  *
- * What is done here is durable when the call returns, and stays so whatever the
- * calling transaction does next.
+ * What is done here is durable when the call returns, and stays so whatever
+ * the calling transaction does next.
  */
 #include "compat.h"
 
@@ -29,7 +29,10 @@
  * Common
  * -------------------------------------------------------------------- */
 
-/* Raise an error in single-user mode, where there is no authority process to ask. */
+/*
+ * Raise an error in single-user mode, where there is no authority process to
+ * ask.
+ */
 static void
 require_postmaster(const char *name)
 {
@@ -77,11 +80,11 @@ begin_owner_request(IdgenRequest *request, IdgenRequestKind kind, const char *na
 }
 
 /*
- * Wait for the answer; anything but success is raised as an error.  The first request
- * since a promotion or an adoption may have made the authority take the namespace over:
- * then it is asked again, under the uuid that the namespace has now.  That has an end,
- * because a transaction that has restored marks itself sees what the authority does
- * not see yet.
+ * Wait for the answer; anything but success is raised as an error.  The first
+ * request since a promotion or an adoption may have made the authority take
+ * the namespace over: then it is asked again, under the uuid that the
+ * namespace has now.  That has an end, because a transaction that has restored
+ * marks itself sees what the authority does not see yet.
  */
 static void
 finish_request(IdgenRequest *request, IdgenAnswer *answer)
@@ -133,8 +136,8 @@ idgen_client_retire(const char *name)
 }
 
 /*
- * An ID given as "above" must be an ID of the namespace.  How far in the future it may
- * lie is for the authority to judge.
+ * An ID given as "above" must be an ID of the namespace.  How far in the
+ * future it may lie is for the authority to judge.
  */
 static void
 check_above(const IdgenNamespace *ns, int64 above)
@@ -216,9 +219,9 @@ describe_session(IdgenRequest *request)
 }
 
 /*
- * A request for which a privilege is missing is refused here: it starts no authority
- * process, and is not counted among the errors of the namespace.  The authority checks
- * again whatever passes.
+ * A request for which a privilege is missing is refused here: it starts no
+ * authority process, and is not counted among the errors of the namespace.
+ * The authority checks again whatever passes.
  */
 static void
 refuse_request(const char *name, IdgenErrorKind kind, const char *detail, const char *hint)
@@ -272,8 +275,8 @@ idgen_client_activate(const char *name, IdgenAnswer *answer, char *token)
 }
 
 /*
- * Acquire the next grant of an external incarnation: the one that "asked" names, after
- * the grant and of the length in it, under its request id.
+ * Acquire the next grant of an external incarnation: the one that "asked"
+ * names, after the grant and of the length in it, under its request id.
  */
 void
 idgen_client_acquire(const char *name, const IdgenRequest *asked, const char *token,

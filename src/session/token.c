@@ -2,9 +2,9 @@
  * token.c
  *		Make tokens, and hash them.
  *
- * A token never leaves the session that receives or sends it: the authority sees its
- * hash.  A token is 128 random bits, so a plain SHA-256 of it can be neither guessed nor
- * looked up.
+ * A token never leaves the session that receives or sends it: the authority
+ * sees its hash.  A token is 128 random bits, so a plain SHA-256 of it can be
+ * neither guessed nor looked up.
  */
 #include "compat.h"
 

@@ -3,8 +3,8 @@
  *		Find, start, wake and stop the authority process of a database.
  *
  * An authority process reports for duty when it has connected, and signs off
- * before it exits.  One that was killed cannot sign off, so a process counts as
- * alive only if the operating system still knows it.
+ * before it exits.  One that was killed cannot sign off, so a process counts
+ * as alive only if the operating system still knows it.
  */
 #include "compat.h"
 
@@ -29,12 +29,15 @@
  */
 #define START_RETRY_US	INT64_C(100000)
 
-/* The pause is quadrupled for each attempt in vain, this many times at most. */
+/*
+ * The pause is quadrupled for each attempt in vain, this many times at most.
+ */
 #define START_BACKOFF_MAX	3
 
 /*
- * An authority process serves at least this long before it has to make room for
- * that of another database; a database waits this long for the room it asked for.
+ * An authority process serves at least this long before it has to make room
+ * for that of another database; a database waits this long for the room it
+ * asked for.
  */
 #define TERM_US			INT64_C(500000)
 #define ROOM_US			INT64_C(1000000)
@@ -85,8 +88,8 @@ find_database(Oid database)
 
 /*
  * The entry of a database, made if need be.  NULL if every entry has a living
- * process, which also means that no background worker slot is left.  Caller holds
- * the lock.
+ * process, which also means that no background worker slot is left.  Caller
+ * holds the lock.
  */
 static IdgenDatabase *
 find_or_make_database(Oid database)
@@ -110,10 +113,10 @@ find_or_make_database(Oid database)
 }
 
 /*
- * How long a process that was asked for has to report for duty before another is
- * asked for.  The time grows with each attempt, because a process that cannot
- * connect, for example while DROP DATABASE waits for others to leave, takes a
- * background worker slot all the same.
+ * How long a process that was asked for has to report for duty before another
+ * is asked for.  The time grows with each attempt, because a process that
+ * cannot connect, for example while DROP DATABASE waits for others to leave,
+ * takes a background worker slot all the same.
  */
 static int64
 start_pause_us(const IdgenDatabase *entry)
@@ -122,10 +125,10 @@ start_pause_us(const IdgenDatabase *entry)
 }
 
 /*
- * No background worker slot is free: ask the authority process of another database
- * to make room, the one whose database was used longest ago.  Thus every database is
- * served in time, however many there are, and nobody can keep others out by keeping
- * some busy.  Caller holds the lock.
+ * No background worker slot is free: ask the authority process of another
+ * database to make room, the one whose database was used longest ago.  Thus
+ * every database is served in time, however many there are, and nobody can
+ * keep others out by keeping some busy.  Caller holds the lock.
  */
 static void
 ask_for_room(IdgenDatabase *mine, int64 now_us)
@@ -151,7 +154,9 @@ ask_for_room(IdgenDatabase *mine, int64 now_us)
 	SetLatch(idlest->authority_latch);
 }
 
-/* Wake the authority process of this database, or start one if there is none. */
+/*
+ * Wake the authority process of this database, or start one if there is none.
+ */
 void
 idgen_authorities_rouse(void)
 {
@@ -192,8 +197,8 @@ idgen_authorities_rouse(void)
 }
 
 /*
- * Say why nobody has answered a request yet, if there is no authority process that
- * could have.
+ * Say why nobody has answered a request yet, if there is no authority process
+ * that could have.
  */
 void
 idgen_authorities_explain(IdgenError *error)
@@ -227,11 +232,12 @@ connected(pid_t pid, Oid database)
 }
 
 /*
- * Ask the authority process of a database that is about to be dropped to leave, and
- * wait until it has left.  Signing off is not enough: DROP DATABASE ... WITH (FORCE)
- * by an ordinary owner fails if the process is still found connected.  A process
- * that was started just now is waited for as well, since it connects before it
- * reports for duty.  The caller has been found entitled to drop the database.
+ * Ask the authority process of a database that is about to be dropped to
+ * leave, and wait until it has left.  Signing off is not enough: DROP DATABASE
+ * ... WITH (FORCE) by an ordinary owner fails if the process is still found
+ * connected.  A process that was started just now is waited for as well, since
+ * it connects before it reports for duty.  The caller has been found entitled
+ * to drop the database.
  */
 void
 idgen_authorities_stop(Oid database, int64 within_us)
@@ -268,8 +274,9 @@ idgen_authorities_stop(Oid database, int64 within_us)
 }
 
 /*
- * This process reports for duty.  False if the database has an authority process
- * already, or no entry can be had: then it must exit at once, without signing off.
+ * This process reports for duty.  False if the database has an authority
+ * process already, or no entry can be had: then it must exit at once, without
+ * signing off.
  */
 bool
 idgen_authorities_enter(void)
@@ -340,7 +347,10 @@ idgen_authorities_yield_wanted(void)
 	return wanted;
 }
 
-/* A round begins; the database was last in use at this monotonic time, or later. */
+/*
+ * A round begins; the database was last in use at this monotonic time, or
+ * later.
+ */
 void
 idgen_authorities_begin_round(int64 used_at_us)
 {

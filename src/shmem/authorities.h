@@ -13,8 +13,8 @@
 
 /*
  * A database in use, and its authority process.  All fields: directory lock.
- * authority_pid is 0 when no authority process lives; the process clears it on its
- * way out.
+ * authority_pid is 0 when no authority process lives; the process clears it on
+ * its way out.
  */
 typedef struct IdgenDatabase
 {

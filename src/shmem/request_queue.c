@@ -3,11 +3,11 @@
  *		Post a request, wait for its answer; take requests, and answer them.
  *
  * Every process has one place in the queue, by its process number.  It posts a
- * request there, and either waits or goes away: the answer to a request that was given
- * up meets a newer number, or nobody, and does no harm.  An authority process that
- * leaves signs off under the directory lock, and then wakes every process with a
- * pending request.  So the living authority process sees a request, or the process
- * that posted it starts the next one.
+ * request there, and either waits or goes away: the answer to a request that
+ * was given up meets a newer number, or nobody, and does no harm.  An
+ * authority process that leaves signs off under the directory lock, and then
+ * wakes every process with a pending request.  So the living authority process
+ * sees a request, or the process that posted it starts the next one.
  */
 #include "compat.h"
 
@@ -26,8 +26,8 @@
 #include "shmem/shmem.h"
 
 /*
- * How often a process that waits makes sure that there is an authority process: the
- * one that it woke or started may have died.
+ * How often a process that waits makes sure that there is an authority
+ * process: the one that it woke or started may have died.
  */
 #define ROUSE_EVERY_US	INT64_C(100000)
 
@@ -63,7 +63,8 @@ my_entry(void)
 }
 
 /*
- * Post a request; it replaces an earlier one of this process.  Returns its number.
+ * Post a request; it replaces an earlier one of this process.  Returns its
+ * number.
  */
 uint64
 idgen_queue_post(const IdgenRequest *request)
@@ -102,8 +103,8 @@ answered(uint64 number, IdgenAnswer *answer)
 }
 
 /*
- * Give a request up, so that it is not carried out later.  This must not fail: it is
- * called while an error is on its way, or while the process exits.
+ * Give a request up, so that it is not carried out later.  This must not fail:
+ * it is called while an error is on its way, or while the process exits.
  */
 static void
 withdraw(int code, Datum arg)
@@ -119,9 +120,10 @@ withdraw(int code, Datum arg)
 }
 
 /*
- * Wait for the answer until a monotonic time; cancellable.  False if there is none by
- * then; answer->error has the strongest reason known.  *late_us tells by how much at
- * most this process woke up too late, as a process that was stopped does.
+ * Wait for the answer until a monotonic time; cancellable.  False if there is
+ * none by then; answer->error has the strongest reason known.  *late_us tells
+ * by how much at most this process woke up too late, as a process that was
+ * stopped does.
  */
 bool
 idgen_queue_wait(uint64 number, int64 until_us, IdgenAnswer *answer, int64 *late_us)
@@ -165,10 +167,10 @@ idgen_queue_wait(uint64 number, int64 until_us, IdgenAnswer *answer, int64 *late
 }
 
 /*
- * Post a request other than SERVE and wait for its answer, for as long as a call may
- * wait, but at least IDGEN_COMMAND_WITHIN_MIN_MS: a command that never waited could
- * never succeed.  A request that is given up is not carried out later, unless the
- * authority process has begun with it.
+ * Post a request other than SERVE and wait for its answer, for as long as a
+ * call may wait, but at least IDGEN_COMMAND_WITHIN_MIN_MS: a command that
+ * never waited could never succeed.  A request that is given up is not carried
+ * out later, unless the authority process has begun with it.
  */
 void
 idgen_queue_call(IdgenRequest *request, IdgenAnswer *answer)
@@ -199,10 +201,10 @@ idgen_queue_call(IdgenRequest *request, IdgenAnswer *answer)
 }
 
 /*
- * Does a process ask for something in this database?  This is read without the lock.
- * The caller takes the lock, and looks again, if the answer is yes.  Nothing is missed
- * if it is no: a process that posts a request sets the latch of the authority process
- * afterwards, or finds that there is none.
+ * Does a process ask for something in this database?  This is read without the
+ * lock.  The caller takes the lock, and looks again, if the answer is yes.
+ * Nothing is missed if it is no: a process that posts a request sets the latch
+ * of the authority process afterwards, or finds that there is none.
  */
 static bool
 is_pending(int process)
@@ -213,8 +215,8 @@ is_pending(int process)
 }
 
 /*
- * After the authority process has signed off: processes that wait for an answer start
- * the next one.
+ * After the authority process has signed off: processes that wait for an
+ * answer start the next one.
  */
 static void
 wake_waiters(void)
@@ -232,9 +234,9 @@ wake_waiters(void)
 }
 
 /*
- * The authority process leaves, at any kind of exit.  This must neither fail nor delay
- * a shutdown.  Should a stopped process hold the lock, the process stays registered,
- * and others find out that it is dead.
+ * The authority process leaves, at any kind of exit.  This must neither fail
+ * nor delay a shutdown.  Should a stopped process hold the lock, the process
+ * stays registered, and others find out that it is dead.
  */
 void
 idgen_queue_leave(void)
@@ -247,8 +249,8 @@ idgen_queue_leave(void)
 }
 
 /*
- * The authority process leaves if nothing is asked of it; else false.  A process that
- * posts a request meanwhile is woken.
+ * The authority process leaves if nothing is asked of it; else false.  A
+ * process that posts a request meanwhile is woken.
  */
 bool
 idgen_queue_leave_if_empty(void)
@@ -264,8 +266,8 @@ idgen_queue_leave_if_empty(void)
 }
 
 /*
- * Copy a request, if it is pending for this database.  A request that nobody waits for
- * any more is dropped.
+ * Copy a request, if it is pending for this database.  A request that nobody
+ * waits for any more is dropped.
  */
 static bool
 take(int process, int64 now_us, IdgenTicket *ticket)
@@ -289,8 +291,9 @@ take(int process, int64 now_us, IdgenTicket *ticket)
 }
 
 /*
- * Copy the requests that are pending for this database.  The lock is taken for each of
- * them, so that nobody waits for more than one copy.  Returns their number.
+ * Copy the requests that are pending for this database.  The lock is taken for
+ * each of them, so that nobody waits for more than one copy.  Returns their
+ * number.
  */
 int
 idgen_queue_take(IdgenTicket *tickets, int tickets_max)
@@ -304,7 +307,9 @@ idgen_queue_take(IdgenTicket *tickets, int tickets_max)
 	return count;
 }
 
-/* The entry of a request, if its process still waits.  Caller holds the lock. */
+/*
+ * The entry of a request, if its process still waits.  Caller holds the lock.
+ */
 static IdgenQueueEntry *
 find_pending(const IdgenTicket *ticket)
 {
@@ -332,8 +337,8 @@ idgen_queue_answer(const IdgenTicket *ticket, const IdgenAnswer *answer)
 }
 
 /*
- * Say why a request has to wait.  The authority will try again; the process that waits
- * reports this reason if its time runs out.
+ * Say why a request has to wait.  The authority will try again; the process
+ * that waits reports this reason if its time runs out.
  */
 void
 idgen_queue_note(const IdgenTicket *ticket, const IdgenError *error)

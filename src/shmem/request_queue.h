@@ -29,8 +29,8 @@ typedef enum IdgenRequestKind
 #define IDGEN_ADDRESS_MAX		64
 
 /*
- * What a session asks for.  The kind decides which fields count.  The hash of a
- * token is here, never the token: shared memory may end up in a core dump.
+ * What a session asks for.  The kind decides which fields count.  The hash of
+ * a token is here, never the token: shared memory may end up in a core dump.
  */
 typedef struct IdgenRequest
 {
@@ -68,7 +68,10 @@ typedef enum IdgenOutcome
 	IDGEN_OUTCOME_REFUSED
 } IdgenOutcome;
 
-/* The answer; the fields after the error are a grant, if a grant was asked for. */
+/*
+ * The answer; the fields after the error are a grant, if a grant was asked
+ * for.
+ */
 typedef struct IdgenAnswer
 {
 	IdgenOutcome outcome;
@@ -89,10 +92,11 @@ typedef enum IdgenQueueState
 } IdgenQueueState;
 
 /*
- * The place of a process in the queue; a process waits for one thing at a time.
- * All fields: directory lock.  Only whether a request is pending may be read without
- * the lock, by a reader that looks again under it, or that only watches.  The number
- * tells the request that a process waits for from an older one that it gave up.
+ * The place of a process in the queue; a process waits for one thing at a
+ * time.  All fields: directory lock.  Only whether a request is pending may be
+ * read without the lock, by a reader that looks again under it, or that only
+ * watches.  The number tells the request that a process waits for from an
+ * older one that it gave up.
  */
 typedef struct IdgenQueueEntry
 {
