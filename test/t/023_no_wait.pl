@@ -29,7 +29,7 @@ sub told
 $session->query(q{SELECT idgen_create_namespace('fenced', promotion => 'fence', horizon => '1 min')});
 $session->query(q{SELECT idgen_fence_namespace('fenced')});
 my $error = told($session, 'fenced', 'IG001', 'a fence');
-like($error->{D} // '', qr/It can succeed in \d+\.\d{3} seconds/, 'and says how long it lasts');
+like($error->{D} // '', qr/A retry can succeed in \d+\.\d{3} seconds/, 'and says how long it lasts');
 
 $session->query(q{SELECT idgen_create_namespace('short', timestamp_bits => 12, epoch => date_trunc('milliseconds', clock_timestamp()) - interval '2 s', horizon => '1 s', grant_interval => '100 ms')});
 is(state($session->query(q{SET idgen.wait_timeout = '10s'; SELECT idgen_next('short')})), '', 'a field that is not at its end');
@@ -50,7 +50,7 @@ foreach my $wait ('0', '50ms')
 	$session->query("SET idgen.wait_timeout = '$wait'");
 	my $result = $session->query(q{SELECT idgen_next_batch(16, 'single')});
 	is(state($result), 'IG003', "one more than there is, waiting $wait: refused");
-	like($result->{error}{D} // '', qr/16 IDs are asked for, and 15 can be issued/, 'saying how many there are');
+	like($result->{error}{D} // '', qr/16 IDs were requested, but only 15 can be issued/, 'saying how many there are');
 	is(state($session->query(q{SELECT idgen_next_batch(17, 'single')})), 'IG003', 'and so is more than a tick holds');
 }
 my $ids = $session->query(q{SELECT idgen_next_batch(15, 'single')});

@@ -137,7 +137,7 @@ is(state(issue('default')), '', 'and forward again');
 
 $clock->set('-1h');
 $result = refused('default', 'back by an hour: refused');
-like($result->{error}{D}, qr/It can succeed in 3\d{3}\./, 'saying how long');
+like($result->{error}{D}, qr/A retry can succeed in 3\d{3}\./, 'saying how long');
 my $other = Idgen::Session->new($node);
 is(state(issue('default', $other)), 'IG004', 'by another session, too');
 is(state(issue('quick', $other)), 'IG004', 'and from another namespace');
