@@ -162,7 +162,7 @@ if rule restored-format 110_restored_rows 'another format is refused'; then
 	take src/catalog/namespace_rows.c 'memcmp(&ours.layout, &row->layout, sizeof(IdgenLayout)) != 0' 'false'
 fi
 if rule format-changed 110_restored_rows 'in a format that was changed'; then
-	take src/session/generator.c 'else if (ns->format_changed)' 'else if (false)'
+	take src/session/session.c 'else if (ns->format_changed)' 'else if (false)'
 	take src/authority/round.c 'else if (ns->format_changed)' 'else if (false)'
 fi
 if rule early-marks 110_restored_rows 'has a copy'; then
@@ -358,10 +358,10 @@ if rule how-long restarts 'told for how long'; then
 	take src/error.c 'if (error->until_ms != 0 && left_ms > 0)' 'if (false)'
 fi
 if rule told-without-waiting 023_no_wait 'an unadopted copy'; then
-	take src/session/generator.c 'else if (idgen_stats_standing(call->ns->stats, &standing))' 'else if (false)'
+	take src/session/cause.c 'else if (idgen_stats_standing(call->session->stats, &standing))' 'else if (false)'
 fi
 if rule batch-checked-first 023_no_wait 'uses nothing up'; then
-	take src/session/generator.c '	check_batch(&call, count);
+	take src/session/generator.c '	idgen_capacity_check_batch(&call, count);
 ' ''
 fi
 if rule lock-by-trying pauses:lock 'and in time'; then
@@ -379,25 +379,25 @@ if rule grants-without-gaps 018_in_time 'for ticks more than for grants'; then
 		timing->published_at > timing->dry_at' ''
 fi
 if rule capacity-before-dry 018_in_time 'every ID there was'; then
-	take src/session/generator.c 'if (call->spent_us > call->dry_us + waiting_us)' 'if (false)'
+	take src/session/cause.c 'if (call->spent_us > call->dry_us + waiting_us)' 'if (false)'
 fi
 if rule used-up-looked-at 018_in_time 'more is used up'; then
-	take src/session/generator.c 'if (call->told_used_up)' 'if (false)'
+	take src/session/wait.c 'if (call->told_used_up)' 'if (false)'
 fi
 if rule spent-is-spent 018_in_time 'does not count as one of sequence values'; then
-	take src/session/generator.c 'way == IDGEN_WAIT_TICK && pass->spent' 'way == IDGEN_WAIT_TICK'
+	take src/session/wait.c 'wait == IDGEN_WAIT_TICK && spent' 'wait == IDGEN_WAIT_TICK'
 fi
 if rule silence-told 018_in_time 'did not any more'; then
-	take src/session/generator.c 'if (waiting_us >= call->dry_us)' 'if (false)'
+	take src/session/cause.c 'if (waiting_us >= call->dry_us)' 'if (false)'
 fi
 if rule short-horizon-told 018_in_time 'of which little is left'; then
-	take src/session/generator.c 'if (call->served_count > 1 &&' 'if (call->vain_count > 1 &&'
+	take src/session/cause.c 'if (call->served_count > 1 &&' 'if (call->vain_count > 1 &&'
 fi
 if rule strangers-skipped 018_in_time 'a worker begins while'; then
 	take src/catalog/query.c '"  FOR UPDATE SKIP LOCKED))", 2,' '")) AND state IS NOT NULL", 2,'
 fi
 if rule grant-besides-tick 018_in_time 'and waited for'; then
-	take src/session/generator.c 'return monotonic_at(retry_ms) > call->until_us ? IDGEN_WAIT_GRANT :
+	take src/session/wait.c 'return monotonic_at(retry_ms) > call->deadline ? IDGEN_WAIT_GRANT :
 		IDGEN_WAIT_TICK;' 'return IDGEN_WAIT_TICK;'
 fi
 if rule above-judged 124_clock_steps 'none of the future'; then
@@ -441,7 +441,7 @@ if rule crowd-told 020_readers 'a crowd is called a crowd'; then
 	take src/shmem/shmem.c 'now_us - moved_at_us < within_us / 2' 'false'
 fi
 if rule cursor-crowd-told 020_readers 'a crowd in it is called a crowd'; then
-	take src/session/generator.c 'call->met_lock && issued_by_all(call->ns) != call->issued_then' 'false'
+	take src/session/cause.c 'call->met_lock && idgen_session_issued_by_all(call->session) != call->issued_then' 'false'
 fi
 if rule lock-wait-shown 020_readers 'shows a wait event'; then
 	take src/shmem/shmem.c '	pgstat_report_wait_start(lock_wait_event);' ''
@@ -519,7 +519,7 @@ if rule spill-upward boundaries:ticks 'rising in each session'; then
 	if (tries++ % (16 * CONTENTION_SPINS) < CONTENTION_SPINS ||
 		!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
 		return IDGEN_TRY_LOCKED;'
-	take src/session/generator.c 'demand.min_tick = ref->generation == ns->last_generation ? 0 :' 'demand.min_tick = true ? 0 :'
+	take src/session/generator.c 'demand.min_tick = ref->generation == session->last_generation ? 0 :' 'demand.min_tick = true ? 0 :'
 fi
 
 # --- S9, DESIGN 8: whose authority, whose incarnation
@@ -849,7 +849,7 @@ fi
 # No safety rule, and so not in the list: what the stage "instructions" watches.
 if [ "$wanted" = fast-path ]; then
 	found=1
-	take src/session/generator.c 'if (unlikely(ns->ref_count == 0))' 'if (true)'
+	take src/session/generator.c 'if (unlikely(session->ref_count == 0))' 'if (true)'
 fi
 
 [ "$wanted" = --list ] || [ -n "$found" ] || die "no safety rule named $wanted, see test/break.sh"

@@ -11,7 +11,6 @@
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
-#include "catalog/namespace_cache.h"
 #include "session/generator.h"
 #include "settings.h"
 #include "sql/arguments.h"
@@ -22,33 +21,32 @@
  * -------------------------------------------------------------------- */
 
 /*
- * The namespace named by a text argument, to issue from; *until_us is when a call
- * that had to open it must be over, or 0.
+ * The session of the namespace named by a text argument.  If it had to be opened,
+ * *deadline is when the call must be over; otherwise it is unset.
  *
- * The one used last by this process is remembered: nearly all calls name the
- * same one, and then comparing the name is all there is to the look-up, within
- * a statement and from one statement to the next.
+ * The session that this process used last is remembered.  Nearly all calls name
+ * the same namespace, and then the look-up is no more than comparing the name,
+ * within a statement and from one statement to the next.
  */
-static inline IdgenNamespace *
-issuing_argument(FunctionCallInfo fcinfo, int n, int64 *until_us)
+static inline IdgenSession *
+session_argument(FunctionCallInfo fcinfo, int n, IdgenDeadline *deadline)
 {
-	static IdgenNamespace *last = NULL;
+	static IdgenSession *last = NULL;
 	struct varlena *name;
 
-	*until_us = 0;
+	*deadline = IDGEN_DEADLINE_UNSET;
 	REQUIRE_ARG(n, "namespace");
 	name = (struct varlena *) PG_GETARG_POINTER(n);
 	if (unlikely(VARATT_IS_COMPRESSED(name) || VARATT_IS_EXTERNAL(name)))
 		name = PG_DETOAST_DATUM_PACKED(PointerGetDatum(name));
-	if (likely(last != NULL && idgen_namespace_open(last) &&
-			   idgen_namespace_is(last, VARDATA_ANY(name),
-								  VARSIZE_ANY_EXHDR(name))))
+	if (likely(last != NULL && idgen_session_is_open(last) &&
+			   idgen_session_is_named(last, VARDATA_ANY(name),
+									  VARSIZE_ANY_EXHDR(name))))
 		return last;
 
-	/* what fails to open must not be found here by the next call */
+	/* a session that fails to open must not be found here by the next call */
 	last = NULL;
-	last = idgen_generator_open(VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name),
-								until_us);
+	last = idgen_session_open(VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name), deadline);
 	return last;
 }
 
@@ -62,38 +60,38 @@ first_is_constant(FunctionCallInfo fcinfo)
 		IsA(linitial(castNode(FuncExpr, expr)->args), Const);
 }
 
-/* The next ID of the namespace named by the only argument, which is looked for. */
+/* The next ID, after finding the session by the name in the only argument. */
 static pg_noinline int64
 next_of_argument(FunctionCallInfo fcinfo)
 {
-	int64		until_us;
-	IdgenNamespace *ns = issuing_argument(fcinfo, 0, &until_us);
+	IdgenDeadline deadline;
+	IdgenSession *session = session_argument(fcinfo, 0, &deadline);
 
 	if (first_is_constant(fcinfo))
-		fcinfo->flinfo->fn_extra = ns;
-	return until_us == 0 ? idgen_generator_next(ns) :
-		idgen_generator_first(ns, until_us);
+		fcinfo->flinfo->fn_extra = session;
+	return deadline == IDGEN_DEADLINE_UNSET ? idgen_generator_next(session) :
+		idgen_generator_next_until(session, deadline);
 }
 
 /*
  * The next ID of the namespace named by the only argument.
  *
- * A constant is not looked at again as long as the namespace is fit to issue
- * from: entries live as long as the process.  A parameter is, since an
- * expression of PL/pgSQL is evaluated again and again with other values.
+ * A constant is not looked at again while the session stays open; sessions live
+ * as long as the process.  A parameter is, since PL/pgSQL evaluates an expression
+ * again and again with other values.
  */
 static inline int64
 next_id(FunctionCallInfo fcinfo)
 {
-	IdgenNamespace *ns = fcinfo->flinfo->fn_extra;
+	IdgenSession *session = fcinfo->flinfo->fn_extra;
 
-	if (likely(ns != NULL && idgen_namespace_open(ns)))
-		return idgen_generator_next(ns);
+	if (likely(session != NULL && idgen_session_is_open(session)))
+		return idgen_generator_next(session);
 	return next_of_argument(fcinfo);
 }
 
 /* --------------------------------------------------------------------
- * Issuing
+ * One ID
  * -------------------------------------------------------------------- */
 
 PG_FUNCTION_INFO_V1(idgen_next);
@@ -117,12 +115,16 @@ idgen_next_json(PG_FUNCTION_ARGS)
 	return idgen_json_end(&state);
 }
 
-/* The runs of a batch; the count is checked. */
+/* --------------------------------------------------------------------
+ * A batch
+ * -------------------------------------------------------------------- */
+
+/* Issue a batch after checking the count: its runs. */
 static IdgenIdRun *
 issue_batch(FunctionCallInfo fcinfo, int *run_count)
 {
-	int64		until_us;
-	IdgenNamespace *ns = issuing_argument(fcinfo, 1, &until_us);
+	IdgenDeadline deadline;
+	IdgenSession *session = session_argument(fcinfo, 1, &deadline);
 	int32		count;
 
 	REQUIRE_ARG(0, "count");
@@ -132,12 +134,12 @@ issue_batch(FunctionCallInfo fcinfo, int *run_count)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("count must be between 0 and %d", idgen_max_batch),
 				 errhint("A superuser can raise \"idgen.max_batch\".")));
-	return idgen_generator_batch(ns, count, until_us, run_count);
+	return idgen_generator_batch(session, count, deadline, run_count);
 }
 
 /*
- * The whole batch as a tuplestore, which the executor would make of it in FROM
- * anyway, with a call for each row.
+ * The whole batch as a tuplestore.  In FROM the executor would make one anyway, by a
+ * call for each row.
  */
 static Datum
 materialize_batch(FunctionCallInfo fcinfo)
@@ -172,7 +174,7 @@ materialize_batch(FunctionCallInfo fcinfo)
 	return (Datum) 0;
 }
 
-/* What a running idgen_next_batch() has still to return. */
+/* What an idgen_next_batch() in progress still has to return. */
 typedef struct IdgenBatch
 {
 	IdgenIdRun *run;			/* the current one */
@@ -180,7 +182,7 @@ typedef struct IdgenBatch
 	int32		used;			/* of it */
 } IdgenBatch;
 
-/* The batch row by row, as a list of columns wants it. */
+/* The batch row by row, as the list of columns of a query needs it. */
 static Datum
 return_batch(FunctionCallInfo fcinfo)
 {
@@ -218,7 +220,7 @@ idgen_next_batch(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
-	/* only a first call has nothing left over from another one */
+	/* the first call decides in which of the two ways the batch is returned */
 	if (SRF_IS_FIRSTCALL() && result != NULL && IsA(result, ReturnSetInfo) &&
 		(result->allowedModes & SFRM_Materialize_Preferred) != 0)
 		return materialize_batch(fcinfo);
