@@ -247,8 +247,8 @@ if rule drops-read 115_drops 'begins after what was issued'; then
 	take src/shmem/shmem.c '		idgen_ended_load();' '		;'
 fi
 if rule drops-before-commit 115_drops 'cannot be written down is refused'; then
-	take src/session/at_commit.c '			write_down_pending();' ''
-	take src/session/at_commit.c 'write_down_pending(void)' 'pg_attribute_unused() write_down_pending(void)'
+	take src/session/at_commit.c '			record_pending_ends();' ''
+	take src/session/at_commit.c 'record_pending_ends(void)' 'pg_attribute_unused() record_pending_ends(void)'
 fi
 if rule drops-outside 115_drops 'after what was granted outside'; then
 	take src/authority/round.c 'return (row->external || issues_ahead(ns)) &&' 'return !row->external && issues_ahead(ns) &&'

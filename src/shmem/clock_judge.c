@@ -267,8 +267,8 @@ step_text(int64 step_us)
 {
 	int64		step_ms = Max(step_us < 0 ? -step_us : step_us, 0) / 1000;
 
-	return psprintf(INT64_FORMAT ".%03d seconds %s", step_ms / 1000,
-					(int) (step_ms % 1000), step_us < 0 ? "back" : "forward");
+	return psprintf(IDGEN_SECONDS_FORMAT " seconds %s", IDGEN_SECONDS_ARGS(step_ms),
+					step_us < 0 ? "back" : "forward");
 }
 
 /* Say once that the clock is not believed, and once that it is again. */
