@@ -15,7 +15,7 @@
 #include "storage/shmem.h"
 #include "utils/builtins.h"
 
-#include "shmem.h"
+#include "shmem/shmem.h"
 
 PG_MODULE_MAGIC;
 
