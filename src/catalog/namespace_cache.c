@@ -55,10 +55,10 @@ idgen_namespace_init(void)
 static void
 undefined_namespace(const char *name)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_UNDEFINED_OBJECT),
-			 errmsg("namespace \"%s\" does not exist", name),
-			 errhint("Create it with idgen_create_namespace().")));
+	IdgenError	error;
+
+	idgen_error_set(&error, IDGEN_ERROR_UNDEFINED, NULL, NULL);
+	idgen_error_report(&error, name);
 }
 
 /*
@@ -261,7 +261,7 @@ idgen_namespace_require_preloaded(const char *name, int name_length)
 void
 idgen_namespace_require_owned(const IdgenNamespace *ns)
 {
-	IdgenError error;
+	IdgenError	error;
 
 	if (idgen_namespace_owned(ns, GetUserId()))
 		return;
