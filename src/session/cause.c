@@ -89,14 +89,14 @@ find_in_waits(const IdgenCall *call, IdgenError *error)
 	{
 		kind = IDGEN_ERROR_UNAVAILABLE;
 		snprintf(detail, sizeof(detail),
-				 "Grants expired before they could be used: with its horizon, they end at most " INT64_FORMAT " ms after they are decided.",
+				 "Grants expired before they could be used: they end at most " INT64_FORMAT " ms, the horizon of the namespace, after they are decided.",
 				 horizon_ms);
 		hint = "Use a namespace with a longer horizon.";
 	}
 	else
 		snprintf(detail, sizeof(detail),
-				 "The authority process answered, but this call found no unused grant in " INT64_FORMAT " ms of waiting, and no cause is known.",
-				 (call->dry_us + waiting_us) / 1000);
+				 "The authority process answered, but this call found no unused grant within " INT64_FORMAT " ms, and no cause is known.",
+				 (call->vain_us + waiting_us) / 1000);
 	idgen_error_set(error, kind, detail, hint);
 }
 

@@ -67,6 +67,7 @@ idgen_wait_begin(IdgenCall *call, IdgenSession *session, IdgenDeadline deadline)
 	idgen_error_clear(&call->error);
 	call->spent_us = 0;
 	call->dry_us = 0;
+	call->vain_us = 0;
 	call->running_since_us = now_us;
 	call->served_count = 0;
 	call->vain_count = 0;
@@ -309,7 +310,10 @@ account_for(IdgenCall *call, IdgenWait wait, bool spent, IdgenCounter waits,
 	int64		waited_us = now_us - call->waiting_since_us;
 
 	if (wait == IDGEN_WAIT_GRANT)
+	{
 		call->dry_us += waited_us;
+		call->vain_us += waited_us;
+	}
 	else if (wait == IDGEN_WAIT_TICK && spent)
 		call->spent_us += waited_us;
 	idgen_stats_add(call->session->stats, waits, 1);
@@ -359,5 +363,6 @@ idgen_wait_over(IdgenCall *call)
 	if (is_contended(call->session))
 		idgen_wait_wish_for_cursor(call);
 	call->running_since_us = 0;
+	call->vain_us = 0;
 	call->vain_count = 0;
 }

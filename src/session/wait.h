@@ -40,13 +40,14 @@ typedef struct IdgenCall
 	/* --- where its time went, in microseconds; of waits that are over */
 	int64		spent_us;		/* for a tick, as sequence values were used up */
 	int64		dry_us;			/* for a grant */
+	int64		vain_us;		/* the part of dry_us since the last ID */
 	int64		waiting_since_us;	/* monotonic; start of the wait in progress */
 	int64		running_since_us;	/* monotonic; end of the last wait, to notice a
 									 * process that was stopped; 0 = unknown */
 
 	/* --- what the authority answered */
 	int			served_count;	/* requests that it served */
-	int			vain_count;		/* and those since the last ID: in vain so far */
+	int			vain_count;		/* and those since the last ID, in vain so far */
 	bool		told_used_up;	/* last, that all IDs are used up */
 
 	/* --- busy cursors */

@@ -55,7 +55,7 @@ is($waits->[0], 't', 'the call waited for ticks more than for grants') or diag("
 $super->query(q{SELECT idgen_create_namespace('no room', 41, 10, 12, grant_interval => '1 ms', horizon => '1 ms')});
 $super->query(q{SET idgen.wait_timeout = '2s'});
 my @no_room = map { known_cause($super, q{SELECT idgen_next('no room')}) } 1 .. 4;
-is(join(', ', map { told($_) } grep { $_->{error} && ($_->{error}{C} ne 'IG005' || $_->{error}{D} !~ /over before they could be used: they end at most 1 ms, its horizon,/) } @no_room), '',
+is(join(', ', map { told($_) } grep { $_->{error} && ($_->{error}{C} ne 'IG005' || $_->{error}{D} !~ /expired before they could be used: they end at most 1 ms, the horizon/) } @no_room), '',
 	'a horizon shorter than a commit is named');
 $super->query(q{SELECT idgen_create_namespace('hardly room', 41, 10, 0, grant_interval => '1 ms', horizon => '2 ms')});
 my @hardly = map { known_cause($super, q{SELECT idgen_next_batch(20000, 'hardly room')}) } 1 .. 3;
