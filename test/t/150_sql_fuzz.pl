@@ -254,7 +254,7 @@ sub reading
 		2 => sub { "SELECT idgen_format($n)" },
 		1 => sub { "SELECT * FROM idgen_trace($id, $n)" },
 		1 => sub { "SELECT * FROM idgen_trace(idgen_lower_bound(now(), $n), $n)" },
-		1 => sub { 'SELECT * FROM idgen_stat_' . some($s, [qw(namespace cursor authority counters() cursors() worker())]) },
+		1 => sub { 'SELECT * FROM idgen_stat_' . some($s, [qw(namespace cursor authority counters() cursors() authority_process())]) },
 		1 => sub { 'SELECT idgen_stat_reset()' },
 		1 => sub { 'SELECT idgen_confirm_clock()' }) };
 }
