@@ -23,14 +23,14 @@
 /*
  * Wall clock in milliseconds since 1970-01-01 00:00:00 UTC.
  *
- * A busy session reads the same millisecond many times.  That it is the same is
- * seen by comparing, and the processor foresees how that comes out: what
- * depends on the result does not wait for the reading.
+ * A busy session reads the same millisecond many times.  So the reading is only
+ * compared with the last one.  The processor predicts that branch, and what
+ * depends on the result need not wait for the reading and for a division.
  */
 static inline int64
 idgen_clock_wall_ms(void)
 {
-	static struct timespec begin;	/* of the millisecond read last */
+	static struct timespec begin;	/* start of the millisecond read last */
 	static int64 begin_ms;
 	struct timespec now;
 
@@ -45,7 +45,7 @@ idgen_clock_wall_ms(void)
 	return begin_ms;
 }
 
-/* Wall clock in microseconds of the same origin. */
+/* Wall clock in microseconds since the same origin. */
 static inline int64
 idgen_clock_wall_us(void)
 {
@@ -55,7 +55,7 @@ idgen_clock_wall_us(void)
 	return (int64) now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* Monotonic clock in microseconds of an unknown origin. */
+/* Monotonic clock in microseconds since an unknown origin. */
 static inline int64
 idgen_clock_monotonic_us(void)
 {

@@ -1,6 +1,6 @@
 /*
  * error.c
- *		Turn failures into error reports.
+ *		Turn errors that are values into error reports.
  */
 #include "compat.h"
 
@@ -9,160 +9,134 @@
 #include "mb/pg_wchar.h"
 
 #include "clock.h"
-#include "settings.h"
 
-/* Hint of a kind when the failure brings none of its own. */
+/* What is said of each kind of error. */
 typedef struct IdgenErrorText
 {
 	int			sqlstate;
+	int			strength;		/* of two causes, the stronger one is reported */
 	const char *message;		/* %s is the namespace */
-	const char *detail;
-	const char *hint;
+	const char *nameless;		/* message if the namespace is not known; NULL =
+								 * it always is */
+	const char *detail;			/* unless the error brings its own; NULL = none */
+	const char *hint;			/* likewise */
 } IdgenErrorText;
 
-static IdgenErrorText
-error_text(IdgenErrorKind kind)
-{
-	switch (kind)
-	{
-		case IDGEN_ERROR_NONE:
-			break;
-		case IDGEN_ERROR_CAPACITY:
-			return (IdgenErrorText)
-			{
-				ERRCODE_IDGEN_CAPACITY_EXHAUSTED,
-					"all IDs that namespace \"%s\" can issue now are used up",
-					"Every sequence value of the current tick is spent on every worker in use here.",
-					"Retry, raise \"idgen.wait_timeout\" or \"idgen.max_workers_per_namespace\", or use a format with more sequence bits."
-			};
-		case IDGEN_ERROR_NO_WORKER:
-			return (IdgenErrorText)
-			{
-				ERRCODE_IDGEN_CAPACITY_EXHAUSTED,
-					"no worker of namespace \"%s\" is free",
-					"Every worker number is reserved up to the horizon.",
-					"Retry later, or use a format with more worker bits."
-			};
-		case IDGEN_ERROR_NOT_YET:
-			return (IdgenErrorText)
-			{
-				ERRCODE_IDGEN_NOT_YET_VALID,
-					"namespace \"%s\" cannot issue IDs yet",
-					"The first grant available starts later than the clock.",
-					"Retry then, or raise \"idgen.wait_timeout\"."
-			};
-		case IDGEN_ERROR_GRANT:
-			return (IdgenErrorText)
-			{
-				ERRCODE_IDGEN_GRANT_EXHAUSTED,
-					"no grant for namespace \"%s\" came in time",
-					"The authority process did not answer, and no cause is known.",
-					"Retry; if it goes on, look for messages of the idgen authority in the server log."
-			};
-		case IDGEN_ERROR_UNAVAILABLE:
-			return (IdgenErrorText)
-			{
-				ERRCODE_IDGEN_UNAVAILABLE,
-					"namespace \"%s\" is unavailable",
-					"",
-					"Retry; if it goes on, look for messages of the idgen authority in the server log."
-			};
-		case IDGEN_ERROR_CLOCK:
-			return (IdgenErrorText)
-			{
-				ERRCODE_IDGEN_CLOCK_ERROR,
-					"the clock is behind the last ID of namespace \"%s\"",
-					"The system clock has gone back; no ID is issued for a time already used.",
-					"Check the time synchronization of the server. Service returns when the clock has caught up; if it is right now, call idgen_confirm_clock()."
-			};
-		case IDGEN_ERROR_CLOCK_AHEAD:
-			return (IdgenErrorText)
-			{
-				ERRCODE_IDGEN_CLOCK_ERROR,
-					"the clock of namespace \"%s\" has been set forward too far",
-					"",
-					"Correct the system clock: service returns with it. If it is right now, call idgen_confirm_clock()."
-			};
-		case IDGEN_ERROR_REJECTED:
-			return (IdgenErrorText)
-			{
-				ERRCODE_IDGEN_INCARNATION_REJECTED,
-					"incarnation of namespace \"%s\" is rejected",
-					"",
-					"Activate a fresh incarnation with idgen_activate()."
-			};
-		case IDGEN_ERROR_EXHAUSTED:
-			return (IdgenErrorText)
-			{
-				ERRCODE_IDGEN_NAMESPACE_EXHAUSTED,
-					"the timestamp field of namespace \"%s\" is used up",
-					"No later time fits its format.",
-					"Create a namespace with a later epoch or more timestamp bits, and issue from it."
-			};
-		case IDGEN_ERROR_COPIED:
-			return (IdgenErrorText)
-			{
-				ERRCODE_IDGEN_AUTHORITY_UNCONFIRMED,
-					"the authority of namespace \"%s\" is a copy that nobody has adopted",
-					"",
-					"Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() with its name."
-			};
-		case IDGEN_ERROR_RETIRED:
-			return (IdgenErrorText)
-			{
-				ERRCODE_IDGEN_NAMESPACE_RETIRED,
-					"namespace \"%s\" is retired",
-					"It issues no more IDs, for ever; decoding goes on.",
-					"Issue from another namespace."
-			};
-		case IDGEN_ERROR_TOO_LATE:
-			return (IdgenErrorText)
-			{
-				ERRCODE_INVALID_PARAMETER_VALUE,
-					"cannot fence namespace \"%s\" so far in the future",
-					"",
-					"If there are such IDs, retire the namespace and issue from a fresh one."
-			};
-		case IDGEN_ERROR_OTHER_LENGTH:
-			return (IdgenErrorText)
-			{
-				ERRCODE_INVALID_PARAMETER_VALUE,
-					"this request for namespace \"%s\" was answered for another length",
-					"A request id stands for one request with all that it asks for.",
-					"Repeat the request with the length it had, or use a new request id for a new grant."
-			};
-		case IDGEN_ERROR_UNDEFINED:
-			return (IdgenErrorText)
-			{
-				ERRCODE_UNDEFINED_OBJECT,
-					"namespace \"%s\" does not exist",
-					"",
-					"Create it with idgen_create_namespace()."
-			};
-		case IDGEN_ERROR_NOT_OWNER:
-			return (IdgenErrorText)
-			{
-				ERRCODE_INSUFFICIENT_PRIVILEGE,
-					"must be owner of namespace \"%s\"",
-					"",
-					""
-			};
-		case IDGEN_ERROR_FORBIDDEN:
-			return (IdgenErrorText)
-			{
-				ERRCODE_INSUFFICIENT_PRIVILEGE,
-					"permission denied for namespace \"%s\"",
-					"",
-					""
-			};
-	}
-	elog(ERROR, "unexpected idgen failure kind %d", (int) kind);
-}
+#define HINT_SEE_LOG \
+	"Retry; if the error persists, look for messages of the idgen authority in the server log."
 
-/* Fill in a failure; NULL or "" texts stand for the kind's own. */
+static const IdgenErrorText texts[IDGEN_ERROR_COUNT] = {
+	[IDGEN_ERROR_CAPACITY] = {
+		.sqlstate = ERRCODE_IDGEN_CAPACITY_EXHAUSTED,
+		.strength = 1,
+		.message = "all IDs that namespace \"%s\" can issue now are used up",
+		.detail = "Every sequence value of the current tick is used up on every worker in use here.",
+		.hint = "Retry, raise \"idgen.wait_timeout\" or \"idgen.max_workers_per_namespace\", or use a format with more sequence bits."
+	},
+	[IDGEN_ERROR_NO_WORKER] = {
+		.sqlstate = ERRCODE_IDGEN_CAPACITY_EXHAUSTED,
+		.strength = 2,
+		.message = "no worker of namespace \"%s\" is free",
+		.detail = "Every worker is reserved up to the horizon.",
+		.hint = "Retry later, or use a format with more worker bits."
+	},
+	[IDGEN_ERROR_NOT_YET] = {
+		.sqlstate = ERRCODE_IDGEN_NOT_YET_VALID,
+		.strength = 3,
+		.message = "namespace \"%s\" cannot issue IDs yet",
+		.detail = "The first available grant starts in the future.",
+		.hint = "Retry then, or raise \"idgen.wait_timeout\"."
+	},
+	[IDGEN_ERROR_GRANT] = {
+		.sqlstate = ERRCODE_IDGEN_GRANT_EXHAUSTED,
+		.strength = 4,
+		.message = "no grant for namespace \"%s\" came in time",
+		.detail = "The authority process did not answer, and no cause is known.",
+		.hint = HINT_SEE_LOG
+	},
+	[IDGEN_ERROR_UNAVAILABLE] = {
+		.sqlstate = ERRCODE_IDGEN_UNAVAILABLE,
+		.strength = 5,
+		.message = "namespace \"%s\" is unavailable",
+		.nameless = "the authority of the incarnation is unavailable",
+		.hint = HINT_SEE_LOG
+	},
+	[IDGEN_ERROR_CLOCK] = {
+		.sqlstate = ERRCODE_IDGEN_CLOCK_ERROR,
+		.strength = 6,
+		.message = "the clock is behind the last ID of namespace \"%s\"",
+		.detail = "The system clock has gone back; no ID is issued for a time already used.",
+		.hint = "Check the time synchronization of the server. IDs are issued again when the clock has caught up; if the clock is right now, call idgen_confirm_clock()."
+	},
+	[IDGEN_ERROR_CLOCK_AHEAD] = {
+		.sqlstate = ERRCODE_IDGEN_CLOCK_ERROR,
+		.strength = 7,
+		.message = "the clock of namespace \"%s\" has been set forward too far",
+		.hint = "Correct the system clock, and IDs are issued again; if the clock is right now, call idgen_confirm_clock()."
+	},
+	[IDGEN_ERROR_REJECTED] = {
+		.sqlstate = ERRCODE_IDGEN_INCARNATION_REJECTED,
+		.strength = 8,
+		.message = "incarnation of namespace \"%s\" is rejected",
+		.nameless = "incarnation is rejected",
+		.hint = IDGEN_HINT_ACTIVATE
+	},
+	[IDGEN_ERROR_EXHAUSTED] = {
+		.sqlstate = ERRCODE_IDGEN_NAMESPACE_EXHAUSTED,
+		.strength = 9,
+		.message = "the timestamp field of namespace \"%s\" is used up",
+		.detail = "No later time fits its format.",
+		.hint = "Create a namespace with a later epoch or more timestamp bits, and issue from it."
+	},
+	[IDGEN_ERROR_COPIED] = {
+		.sqlstate = ERRCODE_IDGEN_AUTHORITY_UNCONFIRMED,
+		.strength = 10,
+		.message = "the authority of namespace \"%s\" is a copy that nobody has adopted",
+		.hint = "Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() with its name."
+	},
+	[IDGEN_ERROR_RETIRED] = {
+		.sqlstate = ERRCODE_IDGEN_NAMESPACE_RETIRED,
+		.strength = 11,
+		.message = "namespace \"%s\" is retired",
+		.detail = "It will never issue IDs again; decoding still works.",
+		.hint = "Issue from another namespace."
+	},
+	[IDGEN_ERROR_TOO_LATE] = {
+		.sqlstate = ERRCODE_INVALID_PARAMETER_VALUE,
+		.strength = 12,
+		.message = "cannot fence namespace \"%s\" so far in the future",
+		.hint = "If such IDs exist, retire the namespace and issue from a new one."
+	},
+	[IDGEN_ERROR_OTHER_LENGTH] = {
+		.sqlstate = ERRCODE_INVALID_PARAMETER_VALUE,
+		.strength = 13,
+		.message = "this request for namespace \"%s\" was already answered with another length",
+		.detail = "A request ID stands for one request, including its length.",
+		.hint = "Repeat the request with its original length, or use a new request ID for a new grant."
+	},
+	[IDGEN_ERROR_UNDEFINED] = {
+		.sqlstate = ERRCODE_UNDEFINED_OBJECT,
+		.strength = 14,
+		.message = "namespace \"%s\" does not exist",
+		.hint = "Create it with idgen_create_namespace()."
+	},
+	[IDGEN_ERROR_NOT_OWNER] = {
+		.sqlstate = ERRCODE_INSUFFICIENT_PRIVILEGE,
+		.strength = 15,
+		.message = "must be owner of namespace \"%s\""
+	},
+	[IDGEN_ERROR_FORBIDDEN] = {
+		.sqlstate = ERRCODE_INSUFFICIENT_PRIVILEGE,
+		.strength = 16,
+		.message = "permission denied for namespace \"%s\"",
+		.nameless = "permission denied for incarnation"
+	},
+};
+
+/* Fill in an error; a detail or hint that is NULL or "" is that of the kind. */
 void
 idgen_error_set(IdgenError *error, IdgenErrorKind kind,
-				  const char *detail, const char *hint)
+				const char *detail, const char *hint)
 {
 	error->kind = kind;
 	error->until_ms = 0;
@@ -171,63 +145,67 @@ idgen_error_set(IdgenError *error, IdgenErrorKind kind,
 }
 
 /*
- * Copy a sentence to a place with room for IDGEN_ERROR_TEXT_MAX.  What is too long is
- * cut after a whole character: a client would refuse half of one.
+ * Copy a sentence to a place with room for IDGEN_ERROR_TEXT_MAX.  A sentence that is
+ * too long is cut after a whole character: a client would refuse half of one.
  */
 void
-idgen_error_copy(char *to, const char *words)
+idgen_error_copy(char *to, const char *sentence)
 {
-	size_t		length = strlen(words);
+	size_t		length = strlen(sentence);
 
 	if (length >= IDGEN_ERROR_TEXT_MAX)
-		length = pg_mbcliplen(words, (int) length, IDGEN_ERROR_TEXT_MAX - 1);
-	memcpy(to, words, length);
+		length = pg_mbcliplen(sentence, (int) length, IDGEN_ERROR_TEXT_MAX - 1);
+	memcpy(to, sentence, length);
 	to[length] = '\0';
 }
 
-/* The SQLSTATE of a kind, as text. */
+/* The SQLSTATE of a kind, as text; empty if the kind is no error. */
 const char *
 idgen_error_name(IdgenErrorKind kind)
 {
-	if (kind == IDGEN_ERROR_NONE)
-		return "";
-	return unpack_sql_state(error_text(kind).sqlstate);
+	return texts[kind].message == NULL ? "" : unpack_sql_state(texts[kind].sqlstate);
 }
 
-/* Replace a failure by another if that one is a stronger cause. */
+/* Replace an error by another one if that is a stronger cause. */
 void
 idgen_error_strengthen(IdgenError *error, const IdgenError *other)
 {
-	if (other->kind > error->kind)
+	if (texts[other->kind].strength > texts[error->kind].strength)
 		*error = *other;
 }
 
-/* Raise a failure as an error. */
+/* The text that an error brings, or else that of its kind; empty if neither has one. */
+static const char *
+own_or_default(const char *own, const char *of_kind)
+{
+	return own[0] != '\0' ? own : of_kind != NULL ? of_kind : "";
+}
+
+/*
+ * Raise an error.  The name of the namespace is empty if it is not known, as with
+ * an incarnation that is not.
+ */
 void
 idgen_error_report(const IdgenError *error, const char *namespace_name)
 {
-	IdgenErrorText words = error_text(error->kind);
-	const char *detail = error->detail[0] ? error->detail : words.detail;
-	const char *hint = error->hint[0] ? error->hint : words.hint;
+	const IdgenErrorText *words = &texts[error->kind];
+	const char *detail = own_or_default(error->detail, words->detail);
+	const char *hint = own_or_default(error->hint, words->hint);
+	bool		nameless = namespace_name[0] == '\0' && words->nameless != NULL;
 	int64		left_ms = error->until_ms - idgen_clock_wall_ms();
 
-	/* with an incarnation alone, the namespace may be unknown */
-	if (namespace_name[0] == '\0' && error->kind == IDGEN_ERROR_REJECTED)
-		words.message = "incarnation is rejected";
-	else if (namespace_name[0] == '\0' && error->kind == IDGEN_ERROR_FORBIDDEN)
-		words.message = "permission denied for incarnation";
-	else if (namespace_name[0] == '\0' && error->kind == IDGEN_ERROR_UNAVAILABLE)
-		words.message = "the authority of the incarnation is unavailable";
+	if (words->message == NULL)
+		elog(ERROR, "unexpected idgen error kind %d", (int) error->kind);
 
-	/* a formatted wait only where somebody knows it */
+	/* a formatted wait only where it is known */
 	if (error->until_ms != 0 && left_ms > 0)
-		detail = psprintf("%s%sIt can succeed in " INT64_FORMAT ".%03d seconds.",
-						  detail, detail[0] ? " " : "",
-						  left_ms / 1000, (int) (left_ms % 1000));
+		detail = psprintf("%s%sA retry can succeed in " IDGEN_SECONDS_FORMAT " seconds.",
+						  detail, detail[0] ? " " : "", IDGEN_SECONDS_ARGS(left_ms));
 
 	ereport(ERROR,
-			(errcode(words.sqlstate),
-			 errmsg(words.message, namespace_name),
+			(errcode(words->sqlstate),
+			 nameless ? errmsg_internal("%s", words->nameless) :
+			 errmsg(words->message, namespace_name),
 			 detail[0] ? errdetail_internal("%s", detail) : 0,
 			 hint[0] ? errhint("%s", hint) : 0));
 }

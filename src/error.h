@@ -1,10 +1,9 @@
 /*
  * error.h
- *		SQLSTATEs of idgen, and the one place where they become messages.
+ *		Errors as values, and their SQLSTATEs.
  *
- * A failure is a value: the authority worker stores it in shared memory for
- * the backend that waits, which reports it.  The kinds ascend in strength, so
- * that of two causes the greater is reported.
+ * The authority process stores an error in shared memory for the backend that
+ * waits; the backend reports it.
  */
 #ifndef IDGEN_ERROR_H
 #define IDGEN_ERROR_H
@@ -21,51 +20,81 @@
 #define ERRCODE_IDGEN_INCARNATION_REJECTED	MAKE_SQLSTATE('I','G','0','0','8')
 #define ERRCODE_IDGEN_NAMESPACE_RETIRED		MAKE_SQLSTATE('I','G','0','0','9')
 
-/* Weakest first. */
+/* What went wrong.  Texts, SQLSTATEs and strength are in a table in error.c. */
 typedef enum IdgenErrorKind
 {
 	IDGEN_ERROR_NONE,
-	IDGEN_ERROR_CAPACITY,		/* IG003: every sequence value usable now is
-								 * spent */
-	IDGEN_ERROR_NO_WORKER,	/* IG003: every worker is reserved past the
-								 * horizon; until_ms */
-	IDGEN_ERROR_NOT_YET,		/* IG001; until_ms */
-	IDGEN_ERROR_GRANT,		/* IG002: no grant came, no cause is known */
-	IDGEN_ERROR_UNAVAILABLE,	/* IG005; detail names the cause */
-	IDGEN_ERROR_CLOCK,		/* IG004: behind; until_ms */
-	IDGEN_ERROR_CLOCK_AHEAD,	/* IG004: set forward, and not believed */
-	IDGEN_ERROR_REJECTED,		/* IG008; detail names the cause */
-	IDGEN_ERROR_EXHAUSTED,	/* IG006 */
-	IDGEN_ERROR_COPIED,		/* IG007; detail names what was found */
-	IDGEN_ERROR_RETIRED,		/* IG009 */
-	IDGEN_ERROR_TOO_LATE,		/* 22023: an ID to fence above; detail names it */
-	IDGEN_ERROR_OTHER_LENGTH,	/* 22023: a request repeated with another length */
-	IDGEN_ERROR_UNDEFINED,	/* 42704: the namespace is gone */
-	IDGEN_ERROR_NOT_OWNER,	/* 42501: not the namespace's owner */
-	IDGEN_ERROR_FORBIDDEN		/* 42501; detail names the privilege */
+	IDGEN_ERROR_CAPACITY,		/* every sequence value usable now is spent */
+	IDGEN_ERROR_NO_WORKER,		/* every worker is reserved up to the horizon;
+								 * until_ms */
+	IDGEN_ERROR_NOT_YET,		/* a grant starts later; until_ms */
+	IDGEN_ERROR_GRANT,			/* no grant came, and no cause is known */
+	IDGEN_ERROR_UNAVAILABLE,	/* the detail names the cause */
+	IDGEN_ERROR_CLOCK,			/* the clock is behind; until_ms */
+	IDGEN_ERROR_CLOCK_AHEAD,	/* the clock was set forward, and is not believed */
+	IDGEN_ERROR_REJECTED,		/* an incarnation; the detail names the cause */
+	IDGEN_ERROR_EXHAUSTED,		/* the timestamp field */
+	IDGEN_ERROR_COPIED,			/* the detail names what was found */
+	IDGEN_ERROR_RETIRED,		/* the namespace */
+	IDGEN_ERROR_TOO_LATE,		/* an ID to fence above; the detail names it */
+	IDGEN_ERROR_OTHER_LENGTH,	/* a request was repeated with another length */
+	IDGEN_ERROR_UNDEFINED,		/* the namespace is gone */
+	IDGEN_ERROR_NOT_OWNER,		/* of the namespace */
+	IDGEN_ERROR_FORBIDDEN		/* the detail names the privilege */
 } IdgenErrorKind;
+
+#define IDGEN_ERROR_COUNT (IDGEN_ERROR_FORBIDDEN + 1)
 
 #define IDGEN_ERROR_TEXT_MAX 256
 
-/* Kept in shared memory: no pointers. */
+/* Kept in shared memory: no pointers.  Details and hints are sentences. */
 typedef struct IdgenError
 {
 	IdgenErrorKind kind;
 	int64		until_ms;		/* Unix ms from which a retry can succeed; 0 if
 								 * not known */
-	char		detail[IDGEN_ERROR_TEXT_MAX]; /* a sentence, or empty */
-	char		hint[IDGEN_ERROR_TEXT_MAX];	/* a sentence, or empty for the
-												 * kind's own */
+	char		detail[IDGEN_ERROR_TEXT_MAX];	/* empty = that of the kind */
+	char		hint[IDGEN_ERROR_TEXT_MAX]; /* empty = that of the kind */
 } IdgenError;
 
+/* Details and hints that are given in several places. */
+#define IDGEN_DETAIL_NO_IDENTITY \
+	"Its identity is missing, as after a restore of its marks."
+#define IDGEN_DETAIL_FORMAT_CHANGED \
+	"Its format was changed from outside."
+#define IDGEN_HINT_FORMAT_CHANGED \
+	"Undo the change: IDs of two formats cannot be told apart."
+#define IDGEN_DETAIL_NOT_HOLDER \
+	"It is unknown, or the token is not its token, or another role activated it."
+#define IDGEN_HINT_ACTIVATE \
+	"Activate a fresh incarnation with idgen_activate()."
+#define IDGEN_DETAIL_SINGLE_USER \
+	"There are no background workers in single-user mode."
+#define IDGEN_HINT_SINGLE_USER \
+	"Start the server normally."
+#define IDGEN_HINT_ALLOW \
+	"Its owner can give it with idgen_allow()."
+
+/* Milliseconds as seconds with three decimals, for printf. */
+#define IDGEN_SECONDS_FORMAT	INT64_FORMAT ".%03d"
+#define IDGEN_SECONDS_ARGS(ms)	(ms) / 1000, (int) ((ms) % 1000)
+
+/* No error, until one is set. */
+static inline void
+idgen_error_clear(IdgenError *error)
+{
+	error->kind = IDGEN_ERROR_NONE;
+	error->until_ms = 0;
+	error->detail[0] = '\0';
+	error->hint[0] = '\0';
+}
+
 extern void idgen_error_set(IdgenError *error, IdgenErrorKind kind,
-							  const char *detail, const char *hint);
-extern void idgen_error_copy(char *to, const char *words);
+							const char *detail, const char *hint);
+extern void idgen_error_copy(char *to, const char *sentence);
 extern const char *idgen_error_name(IdgenErrorKind kind);
-extern void idgen_error_strengthen(IdgenError *error,
-									 const IdgenError *other);
-/* The name may be empty where the namespace is not known. */
+extern void idgen_error_strengthen(IdgenError *error, const IdgenError *other);
 pg_noreturn extern void idgen_error_report(const IdgenError *error,
-											 const char *namespace_name);
+										   const char *namespace_name);
 
 #endif							/* IDGEN_ERROR_H */

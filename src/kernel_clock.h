@@ -9,9 +9,10 @@
 
 typedef struct IdgenKernelClock
 {
-	bool		known;			/* the kernel tells; else nothing below counts */
+	bool		known;			/* the kernel said something; if not, nothing
+								 * below counts */
 	bool		synchronised;
-	int64		offset_us;		/* what is still being corrected */
+	int64		offset_us;		/* that is still being corrected */
 	int64		max_error_us;
 } IdgenKernelClock;
 

@@ -2,27 +2,27 @@
  * log.c
  *		Keep tokens out of the server log.
  *
- * A function that takes a token hides its statement in the errors it raises
- * itself (external.c).  But a statement that calls it can fail
- * elsewhere: while it is parsed, in another column, by a timeout.  PostgreSQL
- * then logs the statement, or with log_parameter_max_length_on_error the
- * parameters, in the context.  So whatever is logged of a statement that names
- * such a function is logged without both.
+ * A function that takes a token hides its statement in the errors that it raises
+ * itself (sql/external.c).  But a statement that calls such a function can also fail
+ * elsewhere: while it is parsed, in another column, by a timeout.  PostgreSQL then
+ * logs the statement, and with log_parameter_max_length_on_error also the
+ * parameters, in the context.  So any message about a statement that names such a
+ * function is logged without statement and context.
  *
- * It is a hook that sees what is about to be logged, and PostgreSQL promises only that
- * such a hook can suppress a message.  What is changed here (hide_stmt, hide_ctx,
- * internalquery) is read after it in all versions supported; should that end,
- * test/t/111_tokens.pl notices.  The way that is promised is an error context callback
- * which says errhidestmt() and errhidecontext().  But none can be in force while a
- * statement is parsed, and none set by a hook of the executor or of utility commands
- * while it is analysed, planned, or its parameters are read: the errors that this
- * file is for.
+ * This is done by a hook that sees each message before it is logged.  PostgreSQL only
+ * promises that such a hook can suppress a message.  The fields changed here
+ * (hide_stmt, hide_ctx, internalquery) are read after the hook in all versions
+ * supported; if that ends, test/t/111_tokens.pl notices.  The documented way would be
+ * an error context callback that calls errhidestmt() and errhidecontext().  But no
+ * callback is in force while a statement is parsed; and one that is set by a hook of
+ * the executor or of utility commands is not in force while a statement is analysed or
+ * planned, or while its parameters are read.  Those are the errors this file is for.
  *
- * A statement is known by the name of the function in it.  EXECUTE of a prepared
- * one, with the token among its arguments, is not.
+ * A statement is recognized by the name of the function in it.  EXECUTE of a prepared
+ * statement, with the token among its arguments, is not.
  *
- * What is logged because it was asked for, by log_statement or
- * log_min_duration_statement, has the statement as its message, which stays.
+ * A statement that is logged because of log_statement or
+ * log_min_duration_statement is the message itself, and stays.
  */
 #include "compat.h"
 
@@ -32,7 +32,7 @@
 
 static emit_log_hook_type prev_emit_log_hook = NULL;
 
-/* Functions that take a token.  SQL does not care for the case of a name. */
+/* Functions that take a token; SQL ignores the case of their names. */
 static const char *const secretive[] = {
 	"idgen_acquire_grant", "idgen_deactivate"
 };
@@ -49,9 +49,9 @@ has_token(const char *statement)
 }
 
 /*
- * Something is about to be logged.  Called while an error is on its way: it
- * allocates nothing and raises nothing.  The client is told the context
- * all the same, by whom the token was sent.
+ * A message is about to be logged.  This is called while an error is on its way, and
+ * so allocates nothing and raises nothing.  The client still gets the context: it
+ * has sent the token itself.
  */
 static void
 hide_tokens(ErrorData *edata)

@@ -1,14 +1,14 @@
 /*
  * module.c
- *		Start of the library.
+ *		Start the library.
  */
 #include "compat.h"
 
 #include "miscadmin.h"
 
-#include "session/at_commit.h"
-#include "log.h"
 #include "catalog/namespace_cache.h"
+#include "log.h"
+#include "session/at_commit.h"
 #include "settings.h"
 #include "shmem/shmem.h"
 
@@ -17,9 +17,9 @@ IDGEN_MODULE_MAGIC;
 extern PGDLLEXPORT void _PG_init(void);
 
 /*
- * Preloaded, idgen sets up its shared memory.  Loaded later, by LOAD or by the
- * first call of a function, it can decode, and says what is missing when asked
- * for an ID.
+ * If it is preloaded, the library sets up shared memory.  If it is loaded later, by
+ * LOAD or by the first call of a function, it can only decode; a call that asks for
+ * an ID fails and says what is missing.
  */
 void
 _PG_init(void)

@@ -2,7 +2,7 @@
  * settings.h
  *		The configuration parameters idgen.*
  *
- * Times are in the unit their name ends with; the limits are part of the
+ * A time is in the unit with which its name ends; the limits are part of the
  * contract of each parameter.
  */
 #ifndef IDGEN_SETTINGS_H
@@ -14,10 +14,10 @@
 #define IDGEN_MAX_WORKERS_LIMIT			256
 #define IDGEN_MAX_BATCH_LIMIT			10000000
 
-/* A command is given this long also by a caller that never waits. */
+/* A command has at least this long, even if its caller never waits. */
 #define IDGEN_COMMAND_WITHIN_MIN_MS		1000
 
-/* What to do with an authority that may have a living twin. */
+/* What to do with an authority that is a copy, whose original may still grant. */
 typedef enum IdgenOnCopied
 {
 	IDGEN_ON_COPIED_REFUSE,

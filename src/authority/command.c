@@ -170,7 +170,7 @@ fence(IdgenNamespace *ns, const IdgenRequest *request, IdgenError *error,
 	if (!ns->has_identity)
 	{
 		idgen_error_set(error, IDGEN_ERROR_COPIED,
-						"Its identity is missing, as after a restore of its marks.",
+						IDGEN_DETAIL_NO_IDENTITY,
 						NULL);
 		return;
 	}
@@ -225,7 +225,7 @@ deactivate(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *afterma
 	if (!idgen_round_is_holder(ticket, &row))
 	{
 		idgen_error_set(error, IDGEN_ERROR_REJECTED,
-						"It is unknown, or the token is not its token, or another role activated it.",
+						IDGEN_DETAIL_NOT_HOLDER,
 						"Check the incarnation and its token.");
 		return;
 	}

@@ -369,7 +369,7 @@ idgen_fence_verify(const IdgenNamespace *ns, IdgenError *error)
 	}
 	idgen_error_set(error, IDGEN_ERROR_COPIED,
 					ns->has_identity ? verdict_detail(verdict) :
-					"Its identity is missing, as after a restore of its marks.",
+					IDGEN_DETAIL_NO_IDENTITY,
 					NULL);
 	return IDGEN_OWNERSHIP_REFUSED;
 }

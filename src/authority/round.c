@@ -471,7 +471,7 @@ serve_alone(const IdgenRound *whole, IdgenJob *job)
 	IdgenError	error;
 
 	job->outcome = job->cursor_outcome = IDGEN_OUTCOME_SERVED;
-	idgen_error_set(&job->error, IDGEN_ERROR_NONE, NULL, NULL);
+	idgen_error_clear(&job->error);
 	round.jobs = job;
 	round.job_count = 1;
 	round.decision_count = 0;

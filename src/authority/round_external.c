@@ -14,7 +14,7 @@
 #include "shmem/counters.h"
 
 #define ACTIVATE_HINT \
-	"Activate a fresh incarnation with idgen_activate()."
+	IDGEN_HINT_ACTIVATE
 
 /*
  * How many of a worker's last grants are searched for a request id: if the
@@ -128,7 +128,7 @@ decide_activation(IdgenRound *round, IdgenJob *job, const IdgenTicket *ticket,
 	{
 		refuse_answer(answer, IDGEN_ERROR_FORBIDDEN,
 					  "Activation needs the privilege \"acquire\".",
-					  "Its owner can give it with idgen_allow().");
+					  IDGEN_HINT_ALLOW);
 		return;
 	}
 	if (!external_worker_left(round, job, role, answer))
@@ -176,7 +176,7 @@ idgen_round_set_granted(const IdgenJob *job, int32 worker, int64 incarnation,
 	const IdgenLayout *layout = &job->ns->row.layout;
 
 	answer->outcome = IDGEN_OUTCOME_SERVED;
-	idgen_error_set(&answer->error, IDGEN_ERROR_NONE, NULL, NULL);
+	idgen_error_clear(&answer->error);
 	answer->worker = worker;
 	answer->incarnation = incarnation;
 	answer->grant_id = grant_id;
@@ -304,7 +304,7 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, const IdgenTicket *ticket,
 	if (!idgen_round_is_holder(ticket, &row) ||
 		strcmp(row.namespace_name, job->name) != 0)
 	{
-		reject(job, answer, "It is unknown, or the token is not its token, or another role activated it.",
+		reject(job, answer, IDGEN_DETAIL_NOT_HOLDER,
 			   ACTIVATE_HINT);
 		return;
 	}

@@ -51,8 +51,8 @@ find_namespace(const IdgenRound *round, IdgenJob *job)
 		refuse_job(job, IDGEN_ERROR_RETIRED,
 				   ns->row.retired ? NULL : "It was created for decoding only.", NULL);
 	else if (ns->format_changed)
-		refuse_job(job, IDGEN_ERROR_UNAVAILABLE, "Its format was changed from outside.",
-				   "Undo the change: IDs of two formats cannot be told apart.");
+		refuse_job(job, IDGEN_ERROR_UNAVAILABLE, IDGEN_DETAIL_FORMAT_CHANGED,
+				   IDGEN_HINT_FORMAT_CHANGED);
 	else if (!idgen_same_uuid(&ns->authority.uuid, &job->uuid))
 		/* taken over, or dropped and created again, since it was asked for */
 		job->outcome = IDGEN_OUTCOME_CHANGED;
@@ -118,7 +118,7 @@ bring_marks(IdgenJob *job)
 			return true;
 		case IDGEN_LOAD_NO_IDENTITY:
 			refuse_job(job, IDGEN_ERROR_COPIED,
-					   "Its identity is missing, as after a restore of its marks.", NULL);
+					   IDGEN_DETAIL_NO_IDENTITY, NULL);
 			return false;
 		case IDGEN_LOAD_DAMAGED:
 			refuse_job(job, IDGEN_ERROR_UNAVAILABLE,

@@ -2,9 +2,9 @@
  * namespace_cache.c
  *		Look namespaces up by name, and notice when they change.
  *
- * Entries are read from the tables once and kept until an invalidation says
- * that some namespace changed (idgen_tables_announce), which reaches an open
- * session at its next statement, like any change of a catalog.
+ * An entry is read from the tables once and kept until an invalidation says that
+ * some namespace has changed (idgen_tables_announce).  Like a change of a catalog,
+ * that reaches a session at its next statement.
  */
 #include "compat.h"
 
@@ -22,6 +22,7 @@
 
 #include "catalog/identity.h"
 #include "catalog/namespace_rows.h"
+#include "error.h"
 #include "shmem/shmem.h"
 
 uint64		idgen_namespace_version = 1;
@@ -34,7 +35,7 @@ namespaces_changed(void)
 	idgen_namespace_version++;
 }
 
-/* Who is a member of what changed, and so perhaps who may issue. */
+/* A role or a membership changed, and with it perhaps who may issue. */
 static void
 membership_changed(Datum arg, int cache, uint32 hash)
 {
@@ -54,39 +55,15 @@ idgen_namespace_init(void)
 static void
 undefined_namespace(const char *name)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_UNDEFINED_OBJECT),
-			 errmsg("namespace \"%s\" does not exist", name),
-			 errhint("Create it with idgen_create_namespace().")));
-}
+	IdgenError	error;
 
-/* Is this a change of another namespace, or the same one as before? */
-static bool
-same_namespace(const IdgenNamespace *ns, const IdgenAuthorityRow *authority)
-{
-	return ns->has_identity &&
-		idgen_same_uuid(&ns->authority.uuid, &authority->uuid);
-}
-
-/* Forget what was issued and from where: this is another ID space. */
-static void
-forget_session(IdgenNamespace *ns)
-{
-	ns->last_id = 0;
-	ns->last_tick = -1;
-	ns->last_worker = -1;
-	ns->last_generation = 0;
-	ns->pool_version = 0;
-	ns->ref_count = 0;
-	ns->at = 0;
-	ns->home = 0;
-	ns->contentions = 0;
-	ns->stats = NULL;
+	idgen_error_set(&error, IDGEN_ERROR_UNDEFINED, NULL, NULL);
+	idgen_error_report(&error, name);
 }
 
 /*
- * What a namespace without an identity goes by in requests, until it is taken
- * over: every process makes the same of its name.
+ * Until the authority takes over a namespace without an identity, requests name
+ * it by a stand-in, which every process derives from the name in the same way.
  */
 static void
 stand_in_uuid(const char *name, pg_uuid_t *uuid)
@@ -102,27 +79,24 @@ stand_in_uuid(const char *name, pg_uuid_t *uuid)
 
 /*
  * Read an entry anew from the tables.  False if the namespace is gone; then
- * the entry stays out of date.  Here and below, until_us is the monotonic time
- * until which a lock on the tables is waited for; 0 is idgen.wait_timeout from
- * now on.
+ * the entry stays out of date.  Here and below, the deadline is for locks on the
+ * tables.
  */
 static bool
-refresh(IdgenNamespace *ns, int64 until_us)
+refresh(IdgenNamespace *ns, IdgenDeadline deadline)
 {
 	uint64		version;
 	IdgenAuthorityRow authority;
 	TransactionId xmin = InvalidTransactionId;
 	bool		has_identity;
 
-	/* find reads catalogs, and so may process invalidations: version after */
+	/* the version afterwards: finding the tables may process invalidations */
 	if (!idgen_tables_find())
 		return false;
 	version = idgen_namespace_version;
-	if (!idgen_tables_read_namespace(ns->name, &ns->row, until_us))
+	if (!idgen_tables_read_namespace(ns->name, &ns->row, deadline))
 		return false;
-	has_identity = idgen_tables_read_authority(ns->name, &authority, &xmin, until_us);
-	if (!has_identity || !same_namespace(ns, &authority))
-		forget_session(ns);
+	has_identity = idgen_tables_read_authority(ns->name, &authority, &xmin, deadline);
 	ns->has_identity = has_identity;
 	ns->format_changed = false;
 	if (!has_identity)
@@ -142,17 +116,26 @@ refresh(IdgenNamespace *ns, int64 until_us)
 	ns->made_here = has_identity && TransactionIdIsCurrentTransactionId(xmin);
 	ns->quorum = strcmp(ns->row.durability, "quorum") == 0;
 	ns->run_ahead = ns->row.run_ahead_ms / ns->row.layout.tick_ms;
-	ns->allowed_user = InvalidOid;
 	ns->version = version;
-	ns->open_version = 0;
 	return true;
 }
 
-/* The same, at any time. */
+/* Have an entry read again when it is looked up next. */
+void
+idgen_namespace_expire(IdgenNamespace *ns)
+{
+	ns->version = 0;
+}
+
+/*
+ * Read an entry again, whatever is known of changes.  What was derived from it, as
+ * by an open session, is out of date then.
+ */
 bool
 idgen_namespace_refresh(IdgenNamespace *ns)
 {
-	return refresh(ns, 0);
+	namespaces_changed();
+	return refresh(ns, IDGEN_DEADLINE_UNSET);
 }
 
 static IdgenNamespace *
@@ -177,17 +160,16 @@ find_or_make_entry(const char *key)
 	{
 		memset((char *) ns + NAMEDATALEN, 0, sizeof(*ns) - NAMEDATALEN);
 		ns->name_length = (int) strlen(key);
-		forget_session(ns);
 	}
 	return ns;
 }
 
 /*
  * The entry of a namespace, up to date; NULL if there is no such namespace.
- * Names that do not exist are not remembered: they are without bound.
+ * Names that do not exist are not remembered: there is no limit to them.
  */
 static IdgenNamespace *
-find(const char *name, int64 until_us)
+find(const char *name, IdgenDeadline deadline)
 {
 	IdgenNamespace *ns = NULL;
 
@@ -197,25 +179,25 @@ find(const char *name, int64 until_us)
 	{
 		IdgenNamespaceRow row;
 
-		if (!idgen_tables_find() || !idgen_tables_read_namespace(name, &row, until_us))
+		if (!idgen_tables_find() || !idgen_tables_read_namespace(name, &row, deadline))
 			return NULL;
 		ns = find_or_make_entry(name);
 	}
-	if (!idgen_namespace_current(ns) && !refresh(ns, until_us))
+	if (!idgen_namespace_is_current(ns) && !refresh(ns, deadline))
 		return NULL;
 	return ns;
 }
 
-/* The same, at any time. */
+/* The same, with the time that idgen.wait_timeout gives. */
 IdgenNamespace *
 idgen_namespace_find(const char *name)
 {
-	return find(name, 0);
+	return find(name, IDGEN_DEADLINE_UNSET);
 }
 
-/* The same, but an error if there is none (42704); the name is not terminated. */
+/* The same, but an error (42704) if there is none; the name is not terminated. */
 IdgenNamespace *
-idgen_namespace_get_until(const char *name, int name_length, int64 until_us)
+idgen_namespace_get_until(const char *name, int name_length, IdgenDeadline deadline)
 {
 	char		key[NAMEDATALEN];
 	IdgenNamespace *ns;
@@ -226,17 +208,17 @@ idgen_namespace_get_until(const char *name, int name_length, int64 until_us)
 	memcpy(key, name, name_length);
 	key[name_length] = '\0';
 
-	ns = find(key, until_us);
+	ns = find(key, deadline);
 	if (ns == NULL)
 		undefined_namespace(key);
 	return ns;
 }
 
-/* The same, at any time. */
+/* The same, with the time that idgen.wait_timeout gives. */
 IdgenNamespace *
 idgen_namespace_get(const char *name, int name_length)
 {
-	return idgen_namespace_get_until(name, name_length, 0);
+	return idgen_namespace_get_until(name, name_length, IDGEN_DEADLINE_UNSET);
 }
 
 /* Does a role own a namespace, by itself or as a member of its owner? */
@@ -249,7 +231,7 @@ idgen_namespace_owned(const IdgenNamespace *ns, Oid role)
 		(OidIsValid(owner) && has_privs_of_role(role, owner));
 }
 
-/* An error if the authority cannot see the namespace yet: never a wait. */
+/* An error, without waiting, if the authority cannot see the namespace yet. */
 void
 idgen_namespace_require_committed(const IdgenNamespace *ns)
 {
@@ -279,36 +261,12 @@ idgen_namespace_require_preloaded(const char *name, int name_length)
 void
 idgen_namespace_require_owned(const IdgenNamespace *ns)
 {
-	IdgenError error;
+	IdgenError	error;
 
 	if (idgen_namespace_owned(ns, GetUserId()))
 		return;
 	idgen_error_set(&error, IDGEN_ERROR_NOT_OWNER, NULL, NULL);
 	idgen_error_report(&error, ns->name);
-}
-
-/*
- * May the current user issue from the namespace?  Everybody may, unless it is
- * restricted.  False with the failure to report.
- */
-bool
-idgen_namespace_check_issue(IdgenNamespace *ns, int64 until_us,
-							IdgenError *error)
-{
-	Oid			user = GetUserId();
-
-	if (idgen_namespace_may_issue(ns))
-		return true;
-	if (idgen_namespace_owned(ns, user) ||
-		idgen_tables_privileged(ns->name, IDGEN_PRIVILEGE_ISSUE, user, until_us))
-	{
-		ns->allowed_user = user;
-		return true;
-	}
-	idgen_error_set(error, IDGEN_ERROR_FORBIDDEN,
-					  "It is restricted, and issuing from it needs the privilege \"issue\".",
-					  "Its owner can give it with idgen_allow().");
-	return false;
 }
 
 /* Is a word one of a list ended by NULL? */
@@ -331,8 +289,8 @@ invalid_row(const char *message, const char *hint)
 }
 
 /*
- * An error unless the workers can be split as they are to be.  A namespace that was
- * split at creation keeps its parts under every policy.
+ * An error unless the workers can be split into so many parts.  A namespace that was
+ * split when it was created keeps its parts under every policy.
  */
 static void
 check_parts(const IdgenNamespaceRow *row)
@@ -351,9 +309,9 @@ check_parts(const IdgenNamespaceRow *row)
 }
 
 /*
- * An error (22023) unless range and policy of a namespace fit its format and
- * each other.  For rows that are created, altered or restored alike; the layout
- * itself has been validated.
+ * An error (22023) unless the worker range and the policy of a namespace fit its
+ * format and each other.  Rows that are created, altered or restored are checked
+ * alike; the layout itself has been validated before.
  */
 void
 idgen_namespace_check_row(const IdgenNamespaceRow *row)

@@ -1,13 +1,15 @@
 /*
  * at_commit.c
- *		Notice that a database or the extension is dropped.
+ *		Kill cursors when the transaction commits after which they must not issue.
  *
- * Cursors of what is dropped, restored or given another policy are killed when
- * that transaction commits, and not if it is rolled back, be it by a savepoint.
- * Until when they may have issued is on disk before that: ended.c.
- * The authority worker of a database about to be dropped leaves at once:
- * PostgreSQL calls the hook after it has checked that the user may drop the
- * database, and before it looks who is still connected.
+ * Such a transaction drops a database or the extension, restores marks, or changes
+ * the policy of a namespace.  If it is rolled back, also to a savepoint, the cursors
+ * go on.  Until when the cursors of something dropped may have issued is on disk
+ * before the commit, see ended.c.
+ *
+ * The authority process of a database leaves as soon as the database is about to be
+ * dropped.  PostgreSQL calls the hook after it has checked that the user may drop the
+ * database, and before it looks for processes that are still connected.
  */
 #include "compat.h"
 
@@ -24,43 +26,52 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
+#include "catalog/tables.h"
 #include "clock.h"
-#include "shmem/ended.h"
+#include "error.h"
 #include "shmem/authorities.h"
+#include "shmem/counters.h"
+#include "shmem/ended.h"
 #include "shmem/pool.h"
 #include "shmem/shmem.h"
-#include "shmem/counters.h"
-#include "catalog/tables.h"
 
-/* How long DROP DATABASE waits for the worker; it leaves within milliseconds. */
+/*
+ * How long DROP DATABASE waits for the authority process, which leaves within
+ * milliseconds.
+ */
 #define STOP_WITHIN_US	INT64_C(4000000)
 
-/* Why the cursors of a database end when the transaction commits. */
-typedef enum IdgenCause
+/* Why cursors are killed when the transaction commits. */
+typedef enum IdgenKillCause
 {
-	IDGEN_CAUSE_CHANGED,		/* marks were restored, or a policy changed */
-	IDGEN_CAUSE_EXTENSION_DROPPED,
-	IDGEN_CAUSE_DATABASE_DROPPED
-} IdgenCause;
+	IDGEN_KILL_CHANGED,			/* marks were restored, or a policy changed */
+	IDGEN_KILL_EXTENSION_DROPPED,
+	IDGEN_KILL_DATABASE_DROPPED
+} IdgenKillCause;
 
-typedef struct IdgenPending
+/* Cursors to be killed at commit. */
+typedef struct IdgenPendingKill
 {
-	IdgenCause	cause;
-	char		namespace_name[NAMEDATALEN];	/* empty = all */
+	IdgenKillCause cause;
+	char		namespace_name[NAMEDATALEN];	/* empty = all of the database */
 	Oid			database;
 	int			nest_level;
-	IdgenDroppedTables tables;	/* of an extension */
-	bool		begun;			/* its end has been written down */
-} IdgenPending;
+	IdgenDroppedTables tables;	/* of an extension that is dropped */
+	bool		recorded;		/* the end of its cursors has been recorded */
+} IdgenPendingKill;
 
-static List *pending = NIL;		/* in TopTransactionContext */
+/*
+ * Of the transaction in progress, as PostgreSQL's own pendingDeletes; in
+ * TopTransactionContext, and reset by transaction_ended however it ends.
+ */
+static List *pending = NIL;
 static object_access_hook_type prev_object_access_hook = NULL;
 
-static IdgenPending *
-remember(IdgenCause cause, Oid database, const char *namespace_name)
+static IdgenPendingKill *
+add_pending(IdgenKillCause cause, Oid database, const char *namespace_name)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
-	IdgenPending *entry = palloc0(sizeof(IdgenPending));
+	IdgenPendingKill *entry = palloc0(sizeof(IdgenPendingKill));
 
 	entry->cause = cause;
 	strlcpy(entry->namespace_name, namespace_name, NAMEDATALEN);
@@ -71,13 +82,17 @@ remember(IdgenCause cause, Oid database, const char *namespace_name)
 	return entry;
 }
 
+/* --------------------------------------------------------------------
+ * DROP EXTENSION and DROP DATABASE
+ * -------------------------------------------------------------------- */
+
 /*
- * The extension cannot go before the last grant of an external generator has
- * ended: created anew, it would not know what was granted, and perhaps issued
- * ahead of the clock, be it by one that has given its grant back.
+ * The extension cannot be dropped before the last grant of an external generator has
+ * ended.  Created again, it would not know of that grant, from which IDs may have
+ * been issued ahead of the clock, even if the generator has deactivated since.
  */
 static void
-refuse_while_granted(int64 external_ms)
+check_external_grants(int64 external_ms)
 {
 	int64		left_ms = external_ms - idgen_clock_wall_ms();
 
@@ -85,33 +100,34 @@ refuse_while_granted(int64 external_ms)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("cannot drop extension \"idgen\" while external generators hold grants"),
-				 errdetail("The last of their grants ends in " INT64_FORMAT ".%03d seconds.",
-						   left_ms / 1000, (int) (left_ms % 1000)),
-				 errhint("Retry then. A generator may have issued all of its grant already, so giving it back ends nothing.")));
+				 errdetail("The last of their grants ends in " IDGEN_SECONDS_FORMAT " seconds.",
+						   IDGEN_SECONDS_ARGS(left_ms)),
+				 errhint("Retry after that time. Deactivating the generators does not help, because they may have issued all IDs of their grants already.")));
 }
 
 /*
- * Write down until when what is dropped may have issued IDs, durably.  All that
- * can fail does so here, before the commit.
+ * Record durably until when the cursors of what is dropped may have issued IDs.
+ * Everything that can fail does so here, before the commit.
  */
 static void
-write_down(IdgenPending *entry)
+record_end(IdgenPendingKill *entry)
 {
-	entry->begun = true;
+	entry->recorded = true;
 	idgen_pool_bound(entry->database);
 	idgen_ended_begin_drop(entry->database,
-						   entry->cause == IDGEN_CAUSE_DATABASE_DROPPED,
+						   entry->cause == IDGEN_KILL_DATABASE_DROPPED,
 						   entry->tables.marks, entry->tables.mark_count);
 }
 
 /*
- * A standby that has not received the drop of a namespace with durability "quorum"
- * would go on with it when it is promoted, under "trust" at once, while the namespace
- * made anew here may confirm nothing to it.  So this commit waits until the standbys
- * have the drop, before anybody sees it, whatever synchronous_commit says.
+ * A standby that is promoted without having received the drop of a namespace with
+ * durability "quorum" would go on with that namespace, under "trust" at once, while a
+ * namespace created here under the same name may not need its confirmation.  So this
+ * commit waits until the standbys have received it, whatever synchronous_commit says,
+ * and before anybody sees the drop.
  */
 static void
-wait_for_standbys(const IdgenPending *entry)
+wait_for_standbys(const IdgenPendingKill *entry)
 {
 	if (entry->tables.is_quorum && synchronous_commit < SYNCHRONOUS_COMMIT_REMOTE_FLUSH)
 		(void) set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION,
@@ -125,14 +141,14 @@ drop_begun(void)
 	ListCell   *cell;
 
 	foreach(cell, pending)
-		if (((IdgenPending *) lfirst(cell))->cause == IDGEN_CAUSE_EXTENSION_DROPPED)
+		if (((IdgenPendingKill *) lfirst(cell))->cause == IDGEN_KILL_EXTENSION_DROPPED)
 			return true;
 	return false;
 }
 
 /*
- * The extension is being dropped.  Its tables go before it does, so the first of
- * them is the moment to look into them.
+ * The extension is being dropped.  Its tables are dropped before itself, so they are
+ * read when the first of them goes.
  */
 static void
 extension_dropped(bool by_table)
@@ -147,22 +163,22 @@ extension_dropped(bool by_table)
 
 		idgen_tables_dropped(&tables);
 		MemoryContextSwitchTo(old);
-		refuse_while_granted(tables.external_ms);
+		check_external_grants(tables.external_ms);
 	}
-	remember(IDGEN_CAUSE_EXTENSION_DROPPED, MyDatabaseId, "")->tables = tables;
+	add_pending(IDGEN_KILL_EXTENSION_DROPPED, MyDatabaseId, "")->tables = tables;
 }
 
 /*
- * A database is being dropped.  Its files go before the transaction commits, so
- * what its cursors may have issued is written down now.
+ * A database is being dropped.  Its files go before the transaction commits, so the
+ * end of its cursors is recorded now.
  */
 static void
 database_dropped(Oid database)
 {
-	IdgenPending *entry = remember(IDGEN_CAUSE_DATABASE_DROPPED, database, "");
+	IdgenPendingKill *entry = add_pending(IDGEN_KILL_DATABASE_DROPPED, database, "");
 
 	idgen_authorities_stop(database, STOP_WITHIN_US);
-	write_down(entry);
+	record_end(entry);
 }
 
 static void
@@ -183,20 +199,23 @@ object_accessed(ObjectAccessType access, Oid class, Oid object, int sub_object,
 		extension_dropped(false);
 }
 
+/* --------------------------------------------------------------------
+ * Restored marks and changed policies
+ * -------------------------------------------------------------------- */
+
 /*
- * Is a change of a namespace remembered, so that no savepoint which is rolled back
- * before this one takes it away?  One that restores a million marks in a transaction
- * is one change.
+ * Is a kill for a change of the namespace pending already, at this savepoint or one
+ * around it?  A transaction that restores a million marks needs only one.
  */
 static bool
 is_pending_change(const char *namespace_name)
 {
-	/* rows of one namespace mostly come one after the other */
+	/* from the end: the rows of a namespace mostly come one after the other */
 	for (int i = list_length(pending) - 1; i >= 0; i--)
 	{
-		const IdgenPending *entry = list_nth(pending, i);
+		const IdgenPendingKill *entry = list_nth(pending, i);
 
-		if (entry->cause == IDGEN_CAUSE_CHANGED &&
+		if (entry->cause == IDGEN_KILL_CHANGED &&
 			entry->nest_level <= GetCurrentTransactionNestLevel() &&
 			strcmp(entry->namespace_name, namespace_name) == 0)
 			return true;
@@ -205,25 +224,29 @@ is_pending_change(const char *namespace_name)
 }
 
 /*
- * Marks or the policy of a namespace were changed: none of its cursors goes on.
- * Sessions find them gone and look their namespace up again, also in the middle
- * of a transaction that processes no invalidations.
+ * Marks or the policy of a namespace were changed: kill its cursors at commit.
+ * Sessions then find the cursors gone and look the namespace up again, even in the
+ * middle of a transaction that processes no invalidations.
  */
 void
 idgen_at_commit_kill(const char *namespace_name)
 {
 	if (idgen_shared != NULL && !is_pending_change(namespace_name))
-		(void) remember(IDGEN_CAUSE_CHANGED, MyDatabaseId, namespace_name);
+		(void) add_pending(IDGEN_KILL_CHANGED, MyDatabaseId, namespace_name);
 }
 
-/* PREPARE TRANSACTION cannot carry the duty to kill cursors. */
+/* --------------------------------------------------------------------
+ * The end of the transaction
+ * -------------------------------------------------------------------- */
+
+/* A prepared transaction cannot kill cursors when it is committed. */
 static void
 refuse_prepare(void)
 {
 	ListCell   *cell;
 
 	foreach(cell, pending)
-		if (((IdgenPending *) lfirst(cell))->cause != IDGEN_CAUSE_DATABASE_DROPPED)
+		if (((IdgenPendingKill *) lfirst(cell))->cause != IDGEN_KILL_DATABASE_DROPPED)
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("cannot PREPARE a transaction that has dropped extension \"idgen\" or changed its tables")));
@@ -239,13 +262,13 @@ kill_pending(void)
 	idgen_patience_begin(&patience);
 	foreach(cell, pending)
 	{
-		IdgenPending *entry = lfirst(cell);
+		IdgenPendingKill *entry = lfirst(cell);
 
 		idgen_pool_kill_at_commit(entry->database, entry->namespace_name, &patience);
-		if (entry->cause == IDGEN_CAUSE_CHANGED)
+		if (entry->cause == IDGEN_KILL_CHANGED)
 			continue;
 		idgen_ended_committed(entry->database,
-							  entry->cause == IDGEN_CAUSE_DATABASE_DROPPED,
+							  entry->cause == IDGEN_KILL_DATABASE_DROPPED,
 							  entry->tables.marks, entry->tables.mark_count);
 		idgen_counters_forget(entry->database);
 	}
@@ -253,32 +276,32 @@ kill_pending(void)
 
 /* The transaction is about to commit. */
 static void
-write_down_pending(void)
+record_pending_ends(void)
 {
 	ListCell   *cell;
 
 	foreach(cell, pending)
 	{
-		IdgenPending *entry = lfirst(cell);
+		IdgenPendingKill *entry = lfirst(cell);
 
-		if (entry->cause != IDGEN_CAUSE_EXTENSION_DROPPED)
+		if (entry->cause != IDGEN_KILL_EXTENSION_DROPPED)
 			continue;
-		write_down(entry);
+		record_end(entry);
 		wait_for_standbys(entry);
 	}
 }
 
-/* It was rolled back. */
+/* The transaction was rolled back: what was recorded has not ended. */
 static void
-forget_pending(void)
+withdraw_pending_ends(void)
 {
 	ListCell   *cell;
 
 	foreach(cell, pending)
 	{
-		IdgenPending *entry = lfirst(cell);
+		IdgenPendingKill *entry = lfirst(cell);
 
-		if (entry->begun)
+		if (entry->recorded)
 			idgen_ended_aborted(entry->database);
 	}
 }
@@ -293,7 +316,7 @@ transaction_ended(XactEvent event, void *arg)
 			pending = NIL;
 			break;
 		case XACT_EVENT_ABORT:
-			forget_pending();
+			withdraw_pending_ends();
 			pending = NIL;
 			break;
 		case XACT_EVENT_PREPARE:
@@ -303,7 +326,7 @@ transaction_ended(XactEvent event, void *arg)
 			refuse_prepare();
 			break;
 		case XACT_EVENT_PRE_COMMIT:
-			write_down_pending();
+			record_pending_ends();
 			break;
 		case XACT_EVENT_PARALLEL_COMMIT:
 		case XACT_EVENT_PARALLEL_ABORT:
@@ -323,13 +346,13 @@ subtransaction_ended(SubXactEvent event, SubTransactionId mine,
 	{
 		case SUBXACT_EVENT_ABORT_SUB:
 			foreach(cell, pending)
-				if (((IdgenPending *) lfirst(cell))->nest_level >= level)
+				if (((IdgenPendingKill *) lfirst(cell))->nest_level >= level)
 					pending = foreach_delete_current(pending, cell);
 			break;
 		case SUBXACT_EVENT_COMMIT_SUB:
 			foreach(cell, pending)
 			{
-				IdgenPending *entry = lfirst(cell);
+				IdgenPendingKill *entry = lfirst(cell);
 
 				entry->nest_level = Min(entry->nest_level, level - 1);
 			}

@@ -1,7 +1,6 @@
 /*
  * at_commit.h
- *		What idgen does when a database or the extension is dropped, marks are
- *		restored, or a policy changes.
+ *		Kill cursors when the transaction commits after which they must not issue.
  */
 #ifndef IDGEN_AT_COMMIT_H
 #define IDGEN_AT_COMMIT_H

@@ -41,8 +41,8 @@ require_postmaster(const char *name)
 	if (IsUnderPostmaster)
 		return;
 	idgen_error_set(&error, IDGEN_ERROR_UNAVAILABLE,
-					"There are no background workers in single-user mode.",
-					"Start the server normally.");
+					IDGEN_DETAIL_SINGLE_USER,
+					IDGEN_HINT_SINGLE_USER);
 	idgen_error_report(&error, name);
 }
 
@@ -267,7 +267,7 @@ idgen_client_activate(const char *name, IdgenAnswer *answer, char *token)
 	if (!may_acquire(ns))
 		refuse_request(ns->name, IDGEN_ERROR_FORBIDDEN,
 					   "Activation needs the privilege \"acquire\".",
-					   "Its owner can give it with idgen_allow().");
+					   IDGEN_HINT_ALLOW);
 	idgen_token_make(token);
 	idgen_token_hash(token, request.token_hash);
 	describe_session(&request);
@@ -293,8 +293,8 @@ idgen_client_acquire(const char *name, const IdgenRequest *asked, const char *to
 						ns->name)));
 	if (!may_acquire(ns) && !is_holder(asked->incarnation))
 		refuse_request(ns->name, IDGEN_ERROR_REJECTED,
-					   "It is unknown, or the token is not its token, or another role activated it.",
-					   "Activate a fresh incarnation with idgen_activate().");
+					   IDGEN_DETAIL_NOT_HOLDER,
+					   IDGEN_HINT_ACTIVATE);
 	request.incarnation = asked->incarnation;
 	request.request_id = asked->request_id;
 	request.after_grant = asked->after_grant;
@@ -327,7 +327,7 @@ idgen_client_deactivate(int64 incarnation, const char *token)
 							  "idgen_deactivate()");
 	if (!is_holder(incarnation))
 		refuse_request("", IDGEN_ERROR_REJECTED,
-					   "It is unknown, or the token is not its token, or another role activated it.",
+					   IDGEN_DETAIL_NOT_HOLDER,
 					   "Check the incarnation and its token.");
 	idgen_token_hash(token, request.token_hash);
 	finish_request(&request, &answer);

@@ -7,7 +7,8 @@
 
 #include "postgres.h"
 
-#include "catalog/namespace_cache.h"
+#include "deadline.h"
+#include "session/session.h"
 
 /* Consecutive IDs: first, first + 1, ... */
 typedef struct IdgenIdRun
@@ -16,11 +17,9 @@ typedef struct IdgenIdRun
 	int32		count;
 } IdgenIdRun;
 
-extern IdgenNamespace *idgen_generator_open(const char *name, int name_length,
-											int64 *until_us);
-extern int64 idgen_generator_next(IdgenNamespace *ns);
-extern int64 idgen_generator_first(IdgenNamespace *ns, int64 until_us);
-extern IdgenIdRun *idgen_generator_batch(IdgenNamespace *ns, int32 count,
-										 int64 until_us, int *run_count);
+extern int64 idgen_generator_next(IdgenSession *session);
+extern int64 idgen_generator_next_until(IdgenSession *session, IdgenDeadline deadline);
+extern IdgenIdRun *idgen_generator_batch(IdgenSession *session, int32 count,
+										 IdgenDeadline deadline, int *run_count);
 
 #endif							/* IDGEN_GENERATOR_H */

@@ -166,8 +166,8 @@ step_text(int64 step_us)
 {
 	int64		step_ms = Max(step_us < 0 ? -step_us : step_us, 0) / 1000;
 
-	return psprintf(INT64_FORMAT ".%03d seconds %s", step_ms / 1000,
-					(int) (step_ms % 1000), step_us < 0 ? "back" : "forward");
+	return psprintf(IDGEN_SECONDS_FORMAT " seconds %s", IDGEN_SECONDS_ARGS(step_ms),
+					step_us < 0 ? "back" : "forward");
 }
 
 /* Log once that the clock is not believed, and once that it is again. */
@@ -274,7 +274,7 @@ idgen_clock_judge_set_error(const IdgenClockView *view, IdgenError *error)
 
 	if (view->verdict == IDGEN_CLOCK_RIGHT)
 	{
-		idgen_error_set(error, IDGEN_ERROR_NONE, NULL, NULL);
+		idgen_error_clear(error);
 		return;
 	}
 	snprintf(detail, sizeof(detail), "The system clock was set %s.",

@@ -1,72 +1,52 @@
 /*
  * issue.c
- *		SQL functions that issue IDs and read them.
+ *		SQL functions that issue IDs.
  */
 #include "compat.h"
 
-#include "access/htup_details.h"
 #include "catalog/pg_type.h"
-#include "common/int.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "nodes/primnodes.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
-#include "utils/timestamp.h"
 #include "utils/tuplestore.h"
-#include "utils/uuid.h"
 
-#include "sql/arguments.h"
-#include "clock.h"
 #include "session/generator.h"
-#include "catalog/namespace_cache.h"
 #include "settings.h"
+#include "sql/arguments.h"
+#include "sql/json.h"
 
 /* --------------------------------------------------------------------
  * Arguments
  * -------------------------------------------------------------------- */
 
 /*
- * The namespace named by a text argument, to read its format.
- */
-static IdgenNamespace *
-namespace_argument(FunctionCallInfo fcinfo, int n)
-{
-	text	   *name;
-
-	REQUIRE_ARG(n, "namespace");
-	name = PG_GETARG_TEXT_PP(n);
-	return idgen_namespace_get(VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name));
-}
-
-/*
- * The namespace named by a text argument, to issue from; *until_us is when a call
- * that had to open it must be over, or 0.
+ * The session of the namespace named by a text argument.  If it had to be opened,
+ * *deadline is when the call must be over; otherwise it is unset.
  *
- * The one used last by this process is remembered: nearly all calls name the
- * same one, and then comparing the name is all there is to the look-up, within
- * a statement and from one statement to the next.
+ * The session that this process used last is remembered.  Nearly all calls name
+ * the same namespace, and then the look-up is no more than comparing the name,
+ * within a statement and from one statement to the next.
  */
-static inline IdgenNamespace *
-issuing_argument(FunctionCallInfo fcinfo, int n, int64 *until_us)
+static inline IdgenSession *
+session_argument(FunctionCallInfo fcinfo, int n, IdgenDeadline *deadline)
 {
-	static IdgenNamespace *last = NULL;
+	static IdgenSession *last = NULL;
 	struct varlena *name;
 
-	*until_us = 0;
+	*deadline = IDGEN_DEADLINE_UNSET;
 	REQUIRE_ARG(n, "namespace");
 	name = (struct varlena *) PG_GETARG_POINTER(n);
 	if (unlikely(VARATT_IS_COMPRESSED(name) || VARATT_IS_EXTERNAL(name)))
 		name = PG_DETOAST_DATUM_PACKED(PointerGetDatum(name));
-	if (likely(last != NULL && idgen_namespace_open(last) &&
-			   idgen_namespace_is(last, VARDATA_ANY(name),
-								  VARSIZE_ANY_EXHDR(name))))
+	if (likely(last != NULL && idgen_session_is_open(last) &&
+			   idgen_session_is_named(last, VARDATA_ANY(name),
+									  VARSIZE_ANY_EXHDR(name))))
 		return last;
 
-	/* what fails to open must not be found here by the next call */
+	/* a session that fails to open must not be found here by the next call */
 	last = NULL;
-	last = idgen_generator_open(VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name),
-								until_us);
+	last = idgen_session_open(VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name), deadline);
 	return last;
 }
 
@@ -80,38 +60,38 @@ first_is_constant(FunctionCallInfo fcinfo)
 		IsA(linitial(castNode(FuncExpr, expr)->args), Const);
 }
 
-/* The next ID of the namespace named by the only argument, which is looked for. */
+/* The next ID, after finding the session by the name in the only argument. */
 static pg_noinline int64
 next_of_argument(FunctionCallInfo fcinfo)
 {
-	int64		until_us;
-	IdgenNamespace *ns = issuing_argument(fcinfo, 0, &until_us);
+	IdgenDeadline deadline;
+	IdgenSession *session = session_argument(fcinfo, 0, &deadline);
 
 	if (first_is_constant(fcinfo))
-		fcinfo->flinfo->fn_extra = ns;
-	return until_us == 0 ? idgen_generator_next(ns) :
-		idgen_generator_first(ns, until_us);
+		fcinfo->flinfo->fn_extra = session;
+	return deadline == IDGEN_DEADLINE_UNSET ? idgen_generator_next(session) :
+		idgen_generator_next_until(session, deadline);
 }
 
 /*
  * The next ID of the namespace named by the only argument.
  *
- * A constant is not looked at again as long as the namespace is fit to issue
- * from: entries live as long as the process.  A parameter is, since an
- * expression of PL/pgSQL is evaluated again and again with other values.
+ * A constant is not looked at again while the session stays open; sessions live
+ * as long as the process.  A parameter is, since PL/pgSQL evaluates an expression
+ * again and again with other values.
  */
 static inline int64
 next_id(FunctionCallInfo fcinfo)
 {
-	IdgenNamespace *ns = fcinfo->flinfo->fn_extra;
+	IdgenSession *session = fcinfo->flinfo->fn_extra;
 
-	if (likely(ns != NULL && idgen_namespace_open(ns)))
-		return idgen_generator_next(ns);
+	if (likely(session != NULL && idgen_session_is_open(session)))
+		return idgen_generator_next(session);
 	return next_of_argument(fcinfo);
 }
 
 /* --------------------------------------------------------------------
- * Issuing
+ * One ID
  * -------------------------------------------------------------------- */
 
 PG_FUNCTION_INFO_V1(idgen_next);
@@ -121,12 +101,30 @@ idgen_next(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(next_id(fcinfo));
 }
 
-/* The runs of a batch; the count is checked. */
+PG_FUNCTION_INFO_V1(idgen_next_json);
+Datum
+idgen_next_json(PG_FUNCTION_ARGS)
+{
+	char		digits[MAXINT8LEN + 1];
+	IdgenJsonbState state = {0};
+
+	pg_lltoa(next_id(fcinfo), digits);
+	idgen_json_begin(&state);
+	idgen_json_string(&state, "id", digits);
+	idgen_json_string(&state, "format", text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	return idgen_json_end(&state);
+}
+
+/* --------------------------------------------------------------------
+ * A batch
+ * -------------------------------------------------------------------- */
+
+/* Issue a batch after checking the count: its runs. */
 static IdgenIdRun *
 issue_batch(FunctionCallInfo fcinfo, int *run_count)
 {
-	int64		until_us;
-	IdgenNamespace *ns = issuing_argument(fcinfo, 1, &until_us);
+	IdgenDeadline deadline;
+	IdgenSession *session = session_argument(fcinfo, 1, &deadline);
 	int32		count;
 
 	REQUIRE_ARG(0, "count");
@@ -136,12 +134,12 @@ issue_batch(FunctionCallInfo fcinfo, int *run_count)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("count must be between 0 and %d", idgen_max_batch),
 				 errhint("A superuser can raise \"idgen.max_batch\".")));
-	return idgen_generator_batch(ns, count, until_us, run_count);
+	return idgen_generator_batch(session, count, deadline, run_count);
 }
 
 /*
- * The whole batch as a tuplestore, which the executor would make of it in FROM
- * anyway, with a call for each row.
+ * The whole batch as a tuplestore.  In FROM the executor would make one anyway, by a
+ * call for each row.
  */
 static Datum
 materialize_batch(FunctionCallInfo fcinfo)
@@ -176,7 +174,7 @@ materialize_batch(FunctionCallInfo fcinfo)
 	return (Datum) 0;
 }
 
-/* What a running idgen_next_batch() has still to return. */
+/* What an idgen_next_batch() in progress still has to return. */
 typedef struct IdgenBatch
 {
 	IdgenIdRun *run;			/* the current one */
@@ -184,7 +182,7 @@ typedef struct IdgenBatch
 	int32		used;			/* of it */
 } IdgenBatch;
 
-/* The batch row by row, as a list of columns wants it. */
+/* The batch row by row, as the list of columns of a query needs it. */
 static Datum
 return_batch(FunctionCallInfo fcinfo)
 {
@@ -222,276 +220,9 @@ idgen_next_batch(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
-	/* only a first call has nothing left over from another one */
+	/* the first call decides in which of the two ways the batch is returned */
 	if (SRF_IS_FIRSTCALL() && result != NULL && IsA(result, ReturnSetInfo) &&
 		(result->allowedModes & SFRM_Materialize_Preferred) != 0)
 		return materialize_batch(fcinfo);
 	return return_batch(fcinfo);
-}
-
-/* --------------------------------------------------------------------
- * JSON
- * -------------------------------------------------------------------- */
-
-static void
-push_json_string(IdgenJsonbState *state, const char *key, const char *string)
-{
-	JsonbValue	value;
-
-	value.type = jbvString;
-	value.val.string.val = unconstify(char *, key);
-	value.val.string.len = (int) strlen(key);
-	idgen_jsonb_push(state, WJB_KEY, &value);
-	value.val.string.val = pstrdup(string);
-	value.val.string.len = (int) strlen(string);
-	idgen_jsonb_push(state, WJB_VALUE, &value);
-}
-
-static void
-push_json_number(IdgenJsonbState *state, const char *key, int64 number)
-{
-	JsonbValue	value;
-
-	value.type = jbvString;
-	value.val.string.val = unconstify(char *, key);
-	value.val.string.len = (int) strlen(key);
-	idgen_jsonb_push(state, WJB_KEY, &value);
-	value.type = jbvNumeric;
-	value.val.numeric = int64_to_numeric(number);
-	idgen_jsonb_push(state, WJB_VALUE, &value);
-}
-
-PG_FUNCTION_INFO_V1(idgen_next_json);
-Datum
-idgen_next_json(PG_FUNCTION_ARGS)
-{
-	char		digits[MAXINT8LEN + 1];
-	IdgenJsonbState state = {0};
-
-	pg_lltoa(next_id(fcinfo), digits);
-	idgen_jsonb_push(&state, WJB_BEGIN_OBJECT, NULL);
-	push_json_string(&state, "id", digits);
-	push_json_string(&state, "format",
-					 text_to_cstring(PG_GETARG_TEXT_PP(0)));
-	idgen_jsonb_push(&state, WJB_END_OBJECT, NULL);
-	PG_RETURN_JSONB_P(JsonbValueToJsonb(state.result));
-}
-
-PG_FUNCTION_INFO_V1(idgen_format);
-Datum
-idgen_format(PG_FUNCTION_ARGS)
-{
-	IdgenNamespace *ns = namespace_argument(fcinfo, 0);
-	const IdgenLayout *layout = &ns->row.layout;
-	IdgenJsonbState state = {0};
-
-	idgen_jsonb_push(&state, WJB_BEGIN_OBJECT, NULL);
-	push_json_string(&state, "format", ns->name);
-	push_json_string(&state, "kind", "time");
-	push_json_number(&state, "epoch_ms", layout->epoch_ms);
-	push_json_number(&state, "tick_ms", layout->tick_ms);
-	push_json_number(&state, "timestamp_bits", layout->timestamp_bits);
-	push_json_number(&state, "worker_bits", layout->worker_bits);
-	push_json_number(&state, "sequence_bits", layout->sequence_bits);
-	push_json_number(&state, "horizon_ms", layout->horizon_ms);
-	push_json_string(&state, "lineage",
-					 DatumGetCString(DirectFunctionCall1(uuid_out,
-														 UUIDPGetDatum(&ns->row.lineage))));
-	idgen_jsonb_push(&state, WJB_END_OBJECT, NULL);
-	PG_RETURN_JSONB_P(JsonbValueToJsonb(state.result));
-}
-
-/* --------------------------------------------------------------------
- * Decoding and encoding
- * -------------------------------------------------------------------- */
-
-static void
-check_fit(IdgenLayoutFit fit, const IdgenNamespace *ns, int64 value)
-{
-	const char *what = NULL;
-
-	switch (fit)
-	{
-		case IDGEN_FIT_OK:
-			return;
-		case IDGEN_FIT_TICK:
-			what = "tick";
-			break;
-		case IDGEN_FIT_WORKER:
-			what = "worker";
-			break;
-		case IDGEN_FIT_SEQUENCE:
-			what = "sequence";
-			break;
-		case IDGEN_FIT_ZERO:
-			ereport(ERROR,
-					(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-					 errmsg("0 is not an ID of namespace \"%s\"", ns->name),
-					 errdetail("Tick 0, worker 0, sequence 0 is never issued.")));
-			break;
-		case IDGEN_FIT_ID:
-			ereport(ERROR,
-					(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-					 errmsg(INT64_FORMAT " is not an ID of namespace \"%s\"",
-							value, ns->name),
-					 errdetail("IDs of its format are positive and have at most %d bits.",
-							   ns->row.layout.timestamp_bits +
-							   ns->row.layout.worker_bits +
-							   ns->row.layout.sequence_bits)));
-			break;
-	}
-	ereport(ERROR,
-			(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-			 errmsg("%s " INT64_FORMAT " does not fit the format of namespace \"%s\"",
-					what, value, ns->name),
-			 errhint("See idgen_format().")));
-}
-
-/* The beginning of a tick. */
-static TimestampTz
-tick_timestamp(const IdgenNamespace *ns, int64 tick)
-{
-	int64		unix_ms;
-	int64		us;
-
-	if (!idgen_layout_unix_ms(&ns->row.layout, tick, &unix_ms) ||
-		pg_mul_s64_overflow(unix_ms - POSTGRES_EPOCH_MS, 1000, &us) ||
-		!IS_VALID_TIMESTAMP(us))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-				 errmsg("timestamp of tick " INT64_FORMAT " of namespace \"%s\" is out of range",
-						tick, ns->name)));
-	return us;
-}
-
-static Datum
-decode(FunctionCallInfo fcinfo, const IdgenNamespace *ns, int64 id)
-{
-	int64_t		tick = 0;
-	int64_t		worker = 0;
-	int64_t		sequence = 0;
-	TupleDesc	desc;
-	Datum		values[5];
-	bool		nulls[5] = {false};
-
-	check_fit(idgen_layout_decode(&ns->row.layout, id, &tick, &worker, &sequence),
-			  ns, id);
-	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	values[0] = CStringGetTextDatum(ns->name);
-	values[1] = TimestampTzGetDatum(tick_timestamp(ns, tick));
-	values[2] = Int64GetDatum(tick);
-	values[3] = Int32GetDatum((int32) worker);
-	values[4] = Int32GetDatum((int32) sequence);
-	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
-}
-
-PG_FUNCTION_INFO_V1(idgen_decode);
-Datum
-idgen_decode(PG_FUNCTION_ARGS)
-{
-	IdgenNamespace *ns = namespace_argument(fcinfo, 1);
-
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
-	return decode(fcinfo, ns, PG_GETARG_INT64(0));
-}
-
-/* The number that a text stands for, or an error. */
-static int64
-parse_digits(const char *string, const IdgenNamespace *ns)
-{
-	int64_t		value = 0;
-
-	switch (idgen_layout_parse(string, strlen(string), &value))
-	{
-		case IDGEN_TEXT_OK:
-			break;
-		case IDGEN_TEXT_NOT_DIGITS:
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-					 errmsg("invalid ID of namespace \"%s\": \"%s\"", ns->name, string),
-					 errhint("An ID is written in decimal digits only.")));
-			break;
-		case IDGEN_TEXT_TOO_WIDE:
-			ereport(ERROR,
-					(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-					 errmsg("ID \"%s\" of namespace \"%s\" is out of range",
-							string, ns->name),
-					 errdetail("IDs have at most 63 bits.")));
-			break;
-	}
-	return value;
-}
-
-PG_FUNCTION_INFO_V1(idgen_decode_text);
-Datum
-idgen_decode_text(PG_FUNCTION_ARGS)
-{
-	IdgenNamespace *ns = namespace_argument(fcinfo, 1);
-
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
-	return decode(fcinfo, ns,
-				  parse_digits(text_to_cstring(PG_GETARG_TEXT_PP(0)), ns));
-}
-
-PG_FUNCTION_INFO_V1(idgen_encode);
-Datum
-idgen_encode(PG_FUNCTION_ARGS)
-{
-	IdgenNamespace *ns = namespace_argument(fcinfo, 3);
-	int64		tick;
-	int64		worker;
-	int64		sequence;
-	int64_t		id = 0;
-	IdgenLayoutFit fit;
-
-	if (PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_ARGISNULL(2))
-		PG_RETURN_NULL();
-	tick = PG_GETARG_INT64(0);
-	worker = PG_GETARG_INT32(1);
-	sequence = PG_GETARG_INT32(2);
-	fit = idgen_layout_encode(&ns->row.layout, tick, worker, sequence, &id);
-	check_fit(fit, ns, fit == IDGEN_FIT_TICK ? tick :
-			  fit == IDGEN_FIT_WORKER ? worker : sequence);
-	PG_RETURN_INT64(id);
-}
-
-PG_FUNCTION_INFO_V1(idgen_timestamp);
-Datum
-idgen_timestamp(PG_FUNCTION_ARGS)
-{
-	IdgenNamespace *ns = namespace_argument(fcinfo, 1);
-	int64_t		tick = 0;
-	int64_t		worker = 0;
-	int64_t		sequence = 0;
-	int64		id;
-
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
-	id = PG_GETARG_INT64(0);
-	check_fit(idgen_layout_decode(&ns->row.layout, id, &tick, &worker, &sequence),
-			  ns, id);
-	PG_RETURN_TIMESTAMPTZ(tick_timestamp(ns, tick));
-}
-
-PG_FUNCTION_INFO_V1(idgen_lower_bound);
-Datum
-idgen_lower_bound(PG_FUNCTION_ARGS)
-{
-	IdgenNamespace *ns = namespace_argument(fcinfo, 1);
-	TimestampTz time;
-	int64		unix_ms;
-
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
-	time = PG_GETARG_TIMESTAMPTZ(0);
-	if (TIMESTAMP_IS_NOBEGIN(time))
-		PG_RETURN_INT64(0);
-	if (TIMESTAMP_IS_NOEND(time))
-		PG_RETURN_INT64(PG_INT64_MAX);
-	/* up to a whole millisecond; in microseconds the other epoch could overflow */
-	unix_ms = time / 1000 + (time % 1000 > 0 ? 1 : 0) + POSTGRES_EPOCH_MS;
-	PG_RETURN_INT64(idgen_layout_lower_bound_ms(&ns->row.layout, unix_ms));
 }

@@ -32,7 +32,7 @@ sub told
 $session->query(q{SELECT idgen_create_namespace('fenced', promotion => 'fence', horizon => '1 min')});
 $session->query(q{SELECT idgen_fence_namespace('fenced')});
 my $error = told($session, 'fenced', 'IG001', 'a fence');
-like($error->{D} // '', qr/It can succeed in \d+\.\d{3} seconds/,
+like($error->{D} // '', qr/A retry can succeed in \d+\.\d{3} seconds/,
 	'the detail of IG001 says how long the fence lasts [S8]');
 
 $session->query(q{SELECT idgen_create_namespace('short', timestamp_bits => 12,
@@ -57,7 +57,7 @@ foreach my $wait ('0', '50ms')
 	$session->query("SET idgen.wait_timeout = '$wait'");
 	my $result = $session->query(q{SELECT idgen_next_batch(16, 'single')});
 	is(state($result), 'IG003', "wait_timeout $wait: a batch of one ID more than there is fails with IG003 [S8]");
-	like($result->{error}{D} // '', qr/16 IDs are asked for, and 15 can be issued/,
+	like($result->{error}{D} // '', qr/16 IDs were requested, but only 15 can be issued/,
 		"wait_timeout $wait: the detail of IG003 says how many IDs there are");
 	is(state($session->query(q{SELECT idgen_next_batch(17, 'single')})), 'IG003',
 		"wait_timeout $wait: a batch of more IDs than a tick holds fails with IG003 [S8]");

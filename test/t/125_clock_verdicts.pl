@@ -144,7 +144,7 @@ is(state(issue('default')), '', 'a call succeeds after the clock was set forward
 
 $clock->set('-1h');
 $result = refused('default', 'a call is refused after the clock was set back by an hour [S8]');
-like($result->{error}{D}, qr/It can succeed in 3\d{3}\./,
+like($result->{error}{D}, qr/A retry can succeed in 3\d{3}\./,
 	'the detail says for how long a clock set back by an hour is refused');
 my $other = Idgen::Session->new($node);
 is(state(issue('default', $other)), 'IG004',

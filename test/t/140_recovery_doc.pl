@@ -167,7 +167,7 @@ $standby->promote;
 $standby->poll_query_until('shop', 'SELECT NOT pg_is_in_recovery()') or die;
 sees($standby, 'SELECT idgen_next()', '');
 sees($standby, "SELECT idgen_next('messages')", 'IG001', 'namespace "messages" cannot issue IDs yet');
-ok($all_text =~ /It can succeed in \d+\.\d+ seconds\./, 'for how long, is quoted');
+ok($all_text =~ /A retry can succeed in \d+\.\d+ seconds\./, 'for how long, is quoted');
 like(run_next($standby, 'Failover by promotion'), qr/^messages\|fence\|local\|fenced\|\d/m, 'the view says so');
 ok(wait_until(sub { $standby->psql('shop', "SELECT idgen_next('messages')") == 0 }), 'until it is over');
 $standby->safe_psql('shop', "SELECT idgen_alter_namespace('messages', promotion => 'refuse')");
