@@ -159,7 +159,7 @@ if rule restored-end-kills 110_restored_rows 'retired: the running statement'; t
 		idgen_at_commit_kill(row.name);' ''
 fi
 if rule restored-format 110_restored_rows 'another format is refused'; then
-	take src/catalog/namespace_rows.c 'memcmp(&ours.layout, &row->layout, sizeof(IdgenLayout)) != 0' 'false'
+	take src/catalog/namespace_rows.c '!idgen_layout_same(&ours.layout, &row->layout)' 'false'
 fi
 if rule format-changed 110_restored_rows 'in a format that was changed'; then
 	take src/session/generator.c 'else if (ns->format_changed)' 'else if (false)'
@@ -528,7 +528,7 @@ if rule identity-verified 130_promotion 'split:'; then
 	take src/authority/round.c 'if (!job->marks->verified)' 'if (false)'
 fi
 if rule timeline response_loss:failover 'the incarnation has ended'; then
-	take src/core/grant.c 'if (recorded->timeline != found->timeline)' 'if (false)'
+	take src/core/identity.c 'if (recorded->timeline != found->timeline)' 'if (false)'
 fi
 if rule promotion-fence response_loss:failover 'overlap'; then
 	take src/authority/fence.c '		case IDGEN_PROMOTION_WAIT:
@@ -541,7 +541,7 @@ if rule split-half 130_promotion 'another part'; then
 	take src/authority/fence.c 'row.split_remainder = idgen_split_class(here.timeline, ns->row.split_parts);' 'row.split_remainder = ns->authority.split_remainder;'
 fi
 if rule history-complete 133_timelines 'history: a fence'; then
-	take src/core/grant.c 'is_known = facts->history_complete && !facts->has_target &&' 'is_known = !facts->has_target &&'
+	take src/core/takeover.c 'is_known = facts->history_complete && !facts->has_target &&' 'is_known = !facts->has_target &&'
 fi
 if rule history-damage 133_timelines 'rubbish history: a fence'; then
 	take src/core/history.c 'return !history->is_damaged && history->ends_in_entry &&' 'return'
@@ -554,7 +554,7 @@ if rule history-files-tell 133_timelines 'rare goes on at once'; then
 	facts'
 fi
 if rule template-after-server 133_timelines 'a copied directory is refused'; then
-	take src/core/grant.c '	if (recorded->system_identifier != found->system_identifier)
+	take src/core/identity.c '	if (recorded->system_identifier != found->system_identifier)
 		return IDGEN_IDENTITY_OTHER_SYSTEM;' '	if (recorded->system_identifier != found->system_identifier)
 		return IDGEN_IDENTITY_OTHER_SYSTEM;
 	if (recorded->database != found->database)
@@ -575,27 +575,27 @@ if rule in-place 133_timelines 'an incarnation of fence goes on'; then
 	take src/authority/fence.c 'moved = idgen_identity_is_in_place(&recorded, &here, &facts);' ''
 fi
 if rule rewound-as-it-is 133_timelines 'rewound and started as it is: .* is fenced'; then
-	take src/core/grant.c 'facts->restored_ms == 0 ||' 'true ||'
+	take src/core/takeover.c 'facts->restored_ms == 0 ||' 'true ||'
 fi
 # Either of two conditions tells it.
 if rule rewound timelines:zombie 'not the same server for fence_rare'; then
-	take src/core/grant.c 'found->timeline - recorded->timeline == 1 &&' 'true &&'
-	take src/core/grant.c 'facts->restored_ms == 0 ||' 'true ||'
+	take src/core/takeover.c 'found->timeline - recorded->timeline == 1 &&' 'true &&'
+	take src/core/takeover.c 'facts->restored_ms == 0 ||' 'true ||'
 fi
 if rule evidence-since timelines:siblings 'two, timeline 3 of 1, .*by the rule'; then
-	take src/core/grant.c 'if ((int64_t) timeline > (int64_t) facts->present' 'if ((int64_t) timeline >= (int64_t) facts->present'
+	take src/core/takeover.c 'if ((int64_t) timeline > (int64_t) facts->present' 'if ((int64_t) timeline >= (int64_t) facts->present'
 fi
 if rule trust-history timelines:trusting 'it is fenced|without a history'; then
-	take src/core/grant.c 'return is_known ? IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;' 'return IDGEN_PROMOTION_AT_ONCE;'
+	take src/core/takeover.c 'return is_known ? IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;' 'return IDGEN_PROMOTION_AT_ONCE;'
 fi
 if rule target-between timelines:restores 'not used since, is fenced'; then
 	take src/core/history.c 'timeline >= history->recorded && has_target' 'timeline == history->present - 1 && has_target'
 fi
 if rule recreated 133_timelines 'under its old number is fenced'; then
-	take src/core/grant.c '		!facts->is_recreated;' '		true;'
+	take src/core/takeover.c '		!facts->is_recreated;' '		true;'
 fi
 if rule parts-filled 133_timelines 'a part is empty is refused'; then
-	take src/core/grant.c 'return worker_count >= parts;' 'return true;'
+	take src/core/worker.c 'return worker_count >= parts;' 'return true;'
 fi
 if rule promotion-ends-all response_loss:failover 'the incarnation has ended'; then
 	take src/authority/fence.c '			idgen_grant_rows_end_all(ns->name);
@@ -625,7 +625,7 @@ if rule fence-above 114_fence_facts 'past an ID that somebody has seen'; then
 	(void)'
 fi
 if rule fence-distance 107_fence 'not before the fence was over'; then
-	take src/core/grant.c 'distance = facts->horizon + facts->clock_error' 'distance = 1'
+	take src/core/takeover.c 'distance = facts->horizon + facts->clock_error' 'distance = 1'
 fi
 if rule fence-kills-cursors 107_fence 'issues nothing yet'; then
 	take src/authority/command.c 'if (aftermath->kill_namespace)' 'if (false)'
@@ -676,17 +676,17 @@ if rule identity-compared copies 'is refused'; then
 	}'
 fi
 if rule split-parity promotion 'to the even ones'; then
-	take src/core/grant.c 'return (int) (timeline % (uint32_t) parts);' 'return (int) (timeline * 0 + 1) % parts;'
+	take src/core/worker.c 'return (int) (timeline % (uint32_t) parts);' 'return (int) (timeline * 0 + 1) % parts;'
 fi
 # The floor that a grandchild begins with stands behind it.
 if rule parent-is-old 130_promotion 'right after a promotion waits'; then
-	take src/core/grant.c 'return *begun_ms != IDGEN_BEGUN_NEVER;' 'return true;'
+	take src/core/takeover.c 'return *begun_ms != IDGEN_BEGUN_NEVER;' 'return true;'
 fi
 if rule grandparent-floor 130_promotion 'a floor past what the grandparent'; then
 	take src/authority/fence.c 'if (begun_ms != IDGEN_BEGUN_NEVER)' 'if (false)'
 fi
 if rule history-target copies 'point in time, recovery_target_name: split is fenced'; then
-	take src/core/grant.c 'facts->history_complete && !facts->has_target &&
+	take src/core/takeover.c 'facts->history_complete && !facts->has_target &&
 		!facts' 'facts->history_complete &&
 		!facts'
 fi
@@ -696,10 +696,10 @@ if rule adoption-above copies 'above'; then
 	idgen_fence_take_over(ns);'
 fi
 if rule copied-refused copies 'is refused'; then
-	take src/core/grant.c 'return fence_copies ?' 'return true ?'
+	take src/core/takeover.c 'return fence_copies ?' 'return true ?'
 fi
 if rule same-oid-fenced copies 'OID'; then
-	take src/core/grant.c '/* no twin can live, but the tables may be those of a template */
+	take src/core/takeover.c '/* no twin can live, but the tables may be those of a template */
 			return IDGEN_TAKEOVER_FENCED;' 'return IDGEN_TAKEOVER_NONE;'
 fi
 if rule half-of-externals promotion 'external generators issue'; then

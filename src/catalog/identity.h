@@ -10,7 +10,7 @@
 
 #include "utils/uuid.h"
 
-#include "core/grant.h"
+#include "core/takeover.h"
 
 static inline bool
 idgen_same_uuid(const pg_uuid_t *a, const pg_uuid_t *b)

@@ -15,7 +15,7 @@
 #include "storage/itemptr.h"
 #include "utils/uuid.h"
 
-#include "core/grant.h"
+#include "core/worker.h"
 
 /* A row of idgen_worker. */
 typedef struct IdgenMark

@@ -359,7 +359,7 @@ idgen_namespace_rows_merge(const IdgenNamespaceRow *row)
 		idgen_tables_announce();
 		return true;
 	}
-	if (memcmp(&ours.layout, &row->layout, sizeof(IdgenLayout)) != 0)
+	if (!idgen_layout_same(&ours.layout, &row->layout))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("namespace \"%s\" exists with another format", row->name),

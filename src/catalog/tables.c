@@ -767,7 +767,6 @@ idgen_tables_read_namespace(const char *name, IdgenNamespaceRow *row, int64 unti
 	{
 		memset(row, 0, sizeof(*row));
 		scan_text(&scan, IDGEN_NAMESPACE_NAME, row->name);
-		row->layout.kind = IDGEN_KIND_TIME;
 		row->layout.timestamp_bits = scan_int32(&scan, IDGEN_NAMESPACE_TIMESTAMP_BITS);
 		row->layout.worker_bits = scan_int32(&scan, IDGEN_NAMESPACE_WORKER_BITS);
 		row->layout.sequence_bits = scan_int32(&scan, IDGEN_NAMESPACE_SEQUENCE_BITS);

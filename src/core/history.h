@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "grant.h"
+#include "worker.h"
 
 typedef struct IdgenHistory
 {

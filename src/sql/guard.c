@@ -170,7 +170,6 @@ merge_namespace(TriggerData *trigger)
 	column_name(trigger, IDGEN_NAMESPACE_NAME, row.name);
 	if (strcmp(TextDatumGetCString(column(trigger, IDGEN_NAMESPACE_KIND)), "time") != 0)
 		invalid("The kind of a namespace is \"time\".");
-	row.layout.kind = IDGEN_KIND_TIME;
 	row.layout.timestamp_bits = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_TIMESTAMP_BITS));
 	row.layout.worker_bits = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_WORKER_BITS));
 	row.layout.sequence_bits = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_SEQUENCE_BITS));

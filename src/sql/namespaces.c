@@ -71,7 +71,6 @@ read_layout(FunctionCallInfo fcinfo, IdgenLayout *layout, bool issuing)
 	REQUIRE_ARG(CREATE_TICK_MS, "tick_ms");
 	REQUIRE_ARG(CREATE_HORIZON, "horizon");
 
-	layout->kind = IDGEN_KIND_TIME;
 	layout->timestamp_bits = PG_GETARG_INT32(CREATE_TIMESTAMP_BITS);
 	layout->worker_bits = PG_GETARG_INT32(CREATE_WORKER_BITS);
 	layout->sequence_bits = PG_GETARG_INT32(CREATE_SEQUENCE_BITS);

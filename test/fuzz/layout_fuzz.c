@@ -43,7 +43,7 @@ within(Wide value, Wide low, Wide high)
 static IdgenLayout
 any_layout(FuzzInput *input)
 {
-	IdgenLayout layout = {.kind = IDGEN_KIND_TIME};
+	IdgenLayout layout = {0};
 
 	layout.timestamp_bits = (int) fuzz_number(input, INT32_MIN / 4, INT32_MAX / 4);
 	layout.worker_bits = (int) fuzz_number(input, INT32_MIN / 4, INT32_MAX / 4);
@@ -224,9 +224,10 @@ check_bound(const IdgenLayout *layout, FuzzInput *input)
 {
 	const int64_t unix_us = fuzz_number(input, INT64_MIN, INT64_MAX);
 	const int64_t later_us = fuzz_number(input, unix_us, INT64_MAX);
-	const int64_t bound = idgen_layout_lower_bound(layout, unix_us);
-	const Wide	tick = wide_ceil(unix_us - (Wide) layout->epoch_ms * 1000,
-								 (Wide) layout->tick_ms * 1000);
+	const int64_t unix_ms = (int64_t) wide_ceil(unix_us, 1000);
+	const int64_t later_ms = (int64_t) wide_ceil(later_us, 1000);
+	const int64_t bound = idgen_layout_lower_bound_ms(layout, unix_ms);
+	const Wide	tick = wide_ceil((Wide) unix_ms - layout->epoch_ms, layout->tick_ms);
 
 	if (tick <= 0)
 		FUZZ_CHECK(bound == 0);
@@ -235,7 +236,7 @@ check_bound(const IdgenLayout *layout, FuzzInput *input)
 	else
 		FUZZ_CHECK(bound == tick * power_of_two(layout->worker_bits +
 												layout->sequence_bits));
-	FUZZ_CHECK(bound <= idgen_layout_lower_bound(layout, later_us));
+	FUZZ_CHECK(bound <= idgen_layout_lower_bound_ms(layout, later_ms));
 }
 
 int

@@ -11,7 +11,6 @@
 
 /* The format of the worked examples: 12 | 3 | 4 bits. */
 static const IdgenLayout worked = {
-	.kind = IDGEN_KIND_TIME,
 	.timestamp_bits = 12,
 	.worker_bits = 3,
 	.sequence_bits = 4,
@@ -22,7 +21,6 @@ static const IdgenLayout worked = {
 
 /* One value per tick, and the widest timestamp. */
 static const IdgenLayout bare = {
-	.kind = IDGEN_KIND_TIME,
 	.timestamp_bits = 63,
 	.worker_bits = 0,
 	.sequence_bits = 0,

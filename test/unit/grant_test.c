@@ -5,6 +5,7 @@
  */
 #include "cursor.h"
 #include "grant.h"
+#include "takeover.h"
 #include "unit.h"
 
 #define UNTOUCHED	INT64_C(-77)
@@ -649,7 +650,7 @@ issue_owned(IdgenCursor *cursor, const IdgenLayout *layout, int64_t now,
 static void
 long_ticks(int64_t tick_ms)
 {
-	const IdgenLayout layout = {.kind = IDGEN_KIND_TIME, .timestamp_bits = 9,
+	const IdgenLayout layout = {.timestamp_bits = 9,
 		.worker_bits = 2, .sequence_bits = 4, .epoch_ms = 1000003,
 	.tick_ms = tick_ms, .horizon_ms = 10 * tick_ms};
 	int			owner[512] = {0};
