@@ -644,7 +644,7 @@ if rule lapsed-last 101_retry 'no worker of an incarnation that lapsed'; then
 			(marks->marks[i].external && marks->marks[i].active))' 'if (marks->marks[i].high_water > now)'
 fi
 if rule numbers-for-json 101_retry 'below 2\^53'; then
-	take src/catalog/identity.c '(UINT64CONST(1) << NUMBER_BITS) - 1' 'PG_INT64_MAX'
+	take src/random.c '(UINT64CONST(1) << NUMBER_BITS) - 1' 'PG_INT64_MAX'
 fi
 if rule stale-request response_loss:connections 'ends nothing'; then
 	take src/authority/round.c 'facts.is_recorded = facts.holds_worker &&' 'facts.is_recorded = false && facts.holds_worker &&'

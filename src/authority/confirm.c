@@ -22,7 +22,7 @@
 #include "utils/memutils.h"
 
 #include "clock.h"
-#include "catalog/identity.h"
+#include "random.h"
 #include "catalog/marks.h"
 #include "shmem/pool.h"
 #include "authority/quorum.h"

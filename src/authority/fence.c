@@ -20,6 +20,7 @@
 #include "shmem/ended.h"
 #include "catalog/grant_rows.h"
 #include "catalog/identity.h"
+#include "random.h"
 #include "catalog/namespace_rows.h"
 #include "settings.h"
 #include "shmem/counters.h"
@@ -123,7 +124,7 @@ idgen_fence_take_over(const IdgenNamespace *ns)
 	IdgenIdentity here;
 
 	idgen_identity_read(&here);
-	idgen_identity_make_uuid(&row.uuid);
+	idgen_random_uuid(&row.uuid);
 	if (!ns->has_identity)
 		idgen_namespace_rows_format_text(&ns->row.layout, row.format);
 	row.split_modulus = ns->row.split_parts;
@@ -153,7 +154,7 @@ begin_anew(const IdgenNamespace *ns)
 {
 	pg_uuid_t	lineage;
 
-	idgen_identity_make_uuid(&lineage);
+	idgen_random_uuid(&lineage);
 	idgen_namespace_rows_write_lineage(ns->name, &lineage);
 	idgen_namespace_rows_raise_floor(ns->name, idgen_namespace_rows_highest_mark(ns->name));
 	idgen_grant_rows_end_all(ns->name);

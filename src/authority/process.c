@@ -30,7 +30,7 @@
 #include "authority/alert.h"
 #include "clock.h"
 #include "catalog/grant_rows.h"
-#include "catalog/identity.h"
+#include "random.h"
 #include "shmem/request_queue.h"
 #include "catalog/namespace_cache.h"
 #include "authority/command.h"

@@ -15,7 +15,7 @@
 
 #include "clock.h"
 #include "catalog/grant_rows.h"
-#include "catalog/identity.h"
+#include "random.h"
 #include "catalog/marks.h"
 #include "catalog/namespace_cache.h"
 #include "authority/round.h"

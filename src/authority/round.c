@@ -51,7 +51,7 @@
 #include "shmem/ended.h"
 #include "authority/fence.h"
 #include "catalog/grant_rows.h"
-#include "catalog/identity.h"
+#include "random.h"
 #include "catalog/marks.h"
 #include "catalog/namespace_rows.h"
 #include "catalog/policy_lock.h"
@@ -423,7 +423,7 @@ add_item(IdgenRound *round, IdgenJob *job, int32 worker, const IdgenMark *mark,
 	item->row.marks = job->marks;
 	item->row.worker = worker;
 	item->row.mark = mark;
-	item->row.grant_id = idgen_identity_make_number();
+	item->row.grant_id = idgen_random_number();
 	item->row.grant = *grant;
 	item->row.now = job->now;
 	return item;
@@ -502,7 +502,7 @@ choose_worker(const IdgenRound *round, const IdgenJob *job, int32 *worker)
 	memcpy(busy, taken, count * sizeof(int64));
 	count = add_held(round, job, busy, count);
 	chosen = idgen_worker_choose(&range, busy, count,
-								 (uint64) idgen_identity_make_number());
+								 (uint64) idgen_random_number());
 	if (chosen < 0)
 	{
 		count = add_held(round, job, busy, 0);
@@ -663,7 +663,7 @@ describe_cursor(IdgenJob *job, int32 worker, IdgenSlotInfo *owner)
 	owner->namespace_uuid = job->uuid;
 	strlcpy(owner->namespace_name, job->name, NAMEDATALEN);
 	owner->worker = worker;
-	owner->incarnation = idgen_identity_make_number();
+	owner->incarnation = idgen_random_number();
 	owner->epoch_ms = layout->epoch_ms;
 	owner->tick_ms = layout->tick_ms;
 	owner->stats = stats == NULL ? -1 : (int) (stats - idgen_shared->stats);
@@ -888,7 +888,7 @@ decide_activation(IdgenRound *round, IdgenJob *job, int request)
 	item->request = request;
 	item->row.external = true;
 	item->row.fresh = true;
-	item->row.incarnation = idgen_identity_make_number();
+	item->row.incarnation = idgen_random_number();
 	strlcpy(item->holder.role, role, NAMEDATALEN);
 	item->holder.mail = &taken->mail;
 	item->row.holder = &item->holder;

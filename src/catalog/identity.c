@@ -1,12 +1,12 @@
 /*
  * identity.c
- *		Read the marks of this server and database; make random identifiers.
+ *		Read the identity of this server and database, and the history of its
+ *		timeline.
  */
 #include "compat.h"
 
 #include "catalog/identity.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "access/xlog.h"
@@ -15,43 +15,7 @@
 #include "storage/fd.h"
 
 #include "core/history.h"
-
-/* What a double, and so a number in JSON, holds without loss. */
-#define NUMBER_BITS 53
-
-/* The inode and, where the system tells, the birth time of a file. */
-static void
-read_file(const char *path, uint64 *inode, int64 *birth_ns)
-{
-#ifdef STATX_BTIME
-	struct statx file;
-
-	if (statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &file) != 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not stat file \"%s\": %m", path)));
-	*inode = file.stx_ino;
-	*birth_ns = (file.stx_mask & STATX_BTIME) == 0 ? 0 :
-		(int64) file.stx_btime.tv_sec * 1000000000 + file.stx_btime.tv_nsec;
-#else
-	struct stat file;
-
-	if (stat(path, &file) != 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not stat file \"%s\": %m", path)));
-	*inode = file.st_ino;
-	*birth_ns = 0;
-#endif
-}
-
-/* What tells this data directory from its copies. */
-void
-idgen_identity_read_control(uint64 *inode, int64 *birth_ns)
-{
-	/* relative to the data directory, where every process runs */
-	read_file("global/pg_control", inode, birth_ns);
-}
+#include "file_identity.h"
 
 /* The identity of this server and database, now.  Not during recovery. */
 void
@@ -64,19 +28,27 @@ idgen_identity_read(IdgenIdentity *identity)
 	identity->database = MyDatabaseId;
 	identity->timeline = GetWALInsertionTimeLine();
 
-	idgen_identity_read_control(&identity->control_inode,
-								&identity->control_birth);
+	idgen_file_identity_read_control(&identity->control_inode,
+									 &identity->control_birth);
 	snprintf(version_path, sizeof(version_path), "%s/PG_VERSION", DatabasePath);
-	read_file(version_path, &identity->version_inode, &identity->version_birth);
+	idgen_file_identity_read(version_path, &identity->version_inode,
+							 &identity->version_birth);
+}
+
+/* When the status of a file last changed, in Unix ms, rounded up. */
+static int64
+changed_ms(const struct stat *file)
+{
+	return (int64) file->st_ctime * 1000 + 999;
 }
 
 /*
- * Add that a timeline had begun when its history file in pg_wal was last changed: it
- * is written when the timeline begins, and a copy of it is made later, never earlier.
- * Where there is none, it tells nothing.
+ * Note that a timeline had begun when the status of its history file in pg_wal last
+ * changed.  The file is written when the timeline begins; a copy of it is made
+ * later, never earlier.  A missing file proves nothing.
  */
 static void
-add_begun(IdgenPromotionFacts *facts, TimeLineID timeline)
+note_begun_file(IdgenPromotionFacts *facts, TimeLineID timeline)
 {
 	char		path[MAXPGPATH];
 	struct stat file;
@@ -86,15 +58,15 @@ add_begun(IdgenPromotionFacts *facts, TimeLineID timeline)
 		return;
 	facts->begun[facts->begun_count++] = (IdgenTimelineBegun) {
 		.timeline = timeline,
-		.known_ms = (int64) file.st_ctime * 1000 + 999
+		.known_ms = changed_ms(&file)
 	};
 }
 
 /*
- * When this directory last began to recover what another server wrote: a base backup,
- * or the rest of a server's files after pg_rewind.  Either has a backup label, which
- * is renamed then, and that changes its ctime.  Where nobody can tell, it is never
- * long ago.
+ * When this directory last began to recover what another server wrote: a base
+ * backup, or the rest of a server's files after pg_rewind.  Both come with a backup
+ * label, which is renamed at that time, and renaming changes its ctime.  If the time
+ * cannot be read, it is taken for the latest possible.
  */
 static int64
 read_restored_ms(void)
@@ -102,15 +74,15 @@ read_restored_ms(void)
 	struct stat file;
 
 	if (stat(BACKUP_LABEL_OLD, &file) == 0)
-		return (int64) file.st_ctime * 1000 + 999;
+		return changed_ms(&file);
 	return errno == ENOENT ? 0 : PG_INT64_MAX;
 }
 
 /*
- * Read how the present timeline came to be from its history file, and when it and its
- * latest ancestors had begun.  A file that is missing, or cannot be read, is a history
- * that says nothing: never an error, which would leave the namespace without IDs for
- * as long as the file is as it is.
+ * Read how the present timeline came to be from its history file, and when it and
+ * its latest ancestors had begun.  A file that is missing or cannot be read is a
+ * history that proves nothing.  It is never an error, which would leave the
+ * namespace without IDs for as long as the file stays as it is.
  */
 void
 idgen_identity_read_history(IdgenPromotionFacts *facts)
@@ -135,47 +107,7 @@ idgen_identity_read_history(IdgenPromotionFacts *facts)
 	facts->has_target = history.has_target;
 	FreeFile(file);
 
-	add_begun(facts, facts->present);
+	note_begun_file(facts, facts->present);
 	for (int i = 0; i < history.near_count; i++)
-		add_begun(facts, history.near[i]);
-}
-
-static void
-random_bytes(void *bytes, size_t count)
-{
-	if (!pg_strong_random(bytes, count))
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not generate random values")));
-}
-
-/* A random (version 4) uuid. */
-void
-idgen_identity_make_uuid(pg_uuid_t *uuid)
-{
-	random_bytes(uuid->data, UUID_LEN);
-	uuid->data[6] = (uuid->data[6] & 0x0f) | 0x40;
-	uuid->data[8] = (uuid->data[8] & 0x3f) | 0x80;
-}
-
-/*
- * A random positive number, for incarnations and grants.  Random, not counted:
- * a counter would repeat after a failover that lost its last values.
- *
- * Below 2^53, so that it survives being a number in JSON.  Of a million
- * incarnations that are on record, a new one meets none with a probability of
- * 1 - 1e-10; should it, the primary key refuses it, and the round is repeated
- * with other numbers.  One that was lost in a failover is met as seldom, and its
- * token is another.  A grant's number is only compared with others of its
- * incarnation.
- */
-int64
-idgen_identity_make_number(void)
-{
-	uint64		number;
-
-	do
-		random_bytes(&number, sizeof(number));
-	while ((number &= (UINT64CONST(1) << NUMBER_BITS) - 1) == 0);
-	return (int64) number;
+		note_begun_file(facts, history.near[i]);
 }

@@ -12,7 +12,7 @@
 
 #include "utils/memutils.h"
 
-#include "catalog/identity.h"
+#include "random.h"
 
 static IdgenMarks **known = NULL;
 static int	known_count = 0;

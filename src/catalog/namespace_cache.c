@@ -20,7 +20,7 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
-#include "catalog/identity.h"
+#include "random.h"
 #include "catalog/namespace_rows.h"
 #include "shmem/shmem.h"
 

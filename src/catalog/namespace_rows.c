@@ -15,6 +15,7 @@
 #include "utils/uuid.h"
 
 #include "catalog/identity.h"
+#include "random.h"
 #include "catalog/query.h"
 
 /* --------------------------------------------------------------------

@@ -11,7 +11,7 @@
 #include "utils/relcache.h"
 #include "utils/uuid.h"
 
-#include "core/identity.h"
+#include "core/takeover.h"
 #include "core/layout.h"
 #include "shmem/ended.h"
 #include "error.h"

@@ -22,7 +22,7 @@
 #include "storage/fd.h"
 
 #include "clock.h"
-#include "catalog/identity.h"
+#include "file_identity.h"
 #include "kernel_clock.h"
 #include "shmem/pool.h"
 #include "settings.h"
@@ -113,7 +113,7 @@ begin_file(ClockFile *contents)
 	FreeFile(file);
 	contents->magic = CLOCK_FILE_MAGIC;
 	contents->size = sizeof(*contents);
-	idgen_identity_read_control(&contents->control_inode,
+	idgen_file_identity_read_control(&contents->control_inode,
 								&contents->control_birth);
 	return known;
 }

@@ -64,7 +64,7 @@
 
 #include "clock.h"
 #include "shmem/ended.h"
-#include "catalog/identity.h"
+#include "random.h"
 #include "settings.h"
 #include "shmem/counters.h"
 

@@ -39,6 +39,7 @@
 #include "utils/wait_event.h"
 
 #include "clock.h"
+#include "random.h"
 #include "settings.h"
 
 /* Tries of a held lock before the first sleep, and the longest sleep. */
@@ -127,18 +128,6 @@ shmem_request(void)
 	RequestAddinShmemSpace(shmem_size());
 }
 
-/* A random (version 4) uuid for this initialisation of shared memory. */
-static void
-make_boot_uuid(pg_uuid_t *uuid)
-{
-	if (!pg_strong_random(uuid->data, UUID_LEN))
-		ereport(FATAL,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not generate random values")));
-	uuid->data[6] = (uuid->data[6] & 0x0f) | 0x40;
-	uuid->data[8] = (uuid->data[8] & 0x3f) | 0x80;
-}
-
 static void
 init_stats(IdgenStats *stats)
 {
@@ -166,7 +155,7 @@ shmem_startup(void)
 	{
 		memset(idgen_shared, 0, lay_out(NULL));
 		lay_out(idgen_shared);
-		make_boot_uuid(&idgen_shared->boot);
+		idgen_random_uuid(&idgen_shared->boot);
 		pg_atomic_init_u64(&idgen_shared->last_generation, 0);
 		pg_atomic_init_u64(&idgen_shared->directory_version, 1);
 		pg_atomic_init_u64(&idgen_shared->cursors_taken, 0);

@@ -21,6 +21,7 @@
 #include "clock.h"
 #include "session/at_commit.h"
 #include "catalog/identity.h"
+#include "random.h"
 #include "catalog/namespace_cache.h"
 #include "catalog/namespace_rows.h"
 #include "catalog/policy_lock.h"
@@ -213,7 +214,7 @@ read_flags(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
 static void
 make_authority(const IdgenNamespaceRow *row, IdgenAuthorityRow *authority)
 {
-	idgen_identity_make_uuid(&authority->uuid);
+	idgen_random_uuid(&authority->uuid);
 	idgen_namespace_rows_format_text(&row->layout, authority->format);
 	idgen_identity_read(&authority->identity);
 	authority->split_modulus = row->split_parts;
@@ -243,7 +244,7 @@ idgen_create_namespace(PG_FUNCTION_ARGS)
 	idgen_namespace_check_row(&row);
 	check_life(&row);
 	strlcpy(row.owner, GetUserNameFromId(GetUserId(), false), NAMEDATALEN);
-	idgen_identity_make_uuid(&row.lineage);
+	idgen_random_uuid(&row.lineage);
 
 	if (!idgen_tables_find())
 		ereport(ERROR,
