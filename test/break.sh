@@ -106,16 +106,16 @@ if rule mark-as-read boundaries:outside 'is not lowered'; then
 			round->jobs'
 	take src/sql/guard.c '		refuse_decrease(trigger);
 ' ''
-	take src/catalog/query.c '" WHERE w.ctid = r.t AND w.namespace = r.n AND w.worker = r.w"
+	take src/catalog/query_text.c '" WHERE w.ctid = r.t AND w.namespace = r.n AND w.worker = r.w"
 		" AND w.high_water = r.m RETURNING' '" WHERE w.namespace = r.n AND w.worker = r.w RETURNING'
 fi
 if rule sums boundaries:damage 'which are marks'; then
-	take src/catalog/grant_rows.c 'idgen_query_run_for(IDGEN_SQL_SUMS_HOLD, name) == 0 ||
+	take src/catalog/mark_rows.c 'idgen_query_run_for(IDGEN_SQL_SUMS_HOLD, name) == 0 ||
 		!DatumGetBool(idgen_query_value(0, 1, &isnull))' \
 		'idgen_query_run_for(IDGEN_SQL_SUMS_HOLD, name) == 0'
 fi
 if rule guards boundaries:damage 'DELETE FROM idgen_.*: 55000'; then
-	take src/sql/guard.c '		refuse(RelationGetRelationName(trigger->tg_relation));
+	take src/sql/guard.c '		refuse_change(RelationGetRelationName(trigger->tg_relation));
 		keep = false;
 	}
 
@@ -137,18 +137,18 @@ if rule restored-by-owner 110_restored_rows 'writer restores no'; then
 ' ''
 fi
 if rule restored-mark-copies 110_restored_rows 'mark: nor a new one'; then
-	take src/catalog/namespace_rows.c '		idgen_query_run(exists ? IDGEN_SQL_RAISE_MARK : IDGEN_SQL_INSERT_MARK, values, NULL);
+	take src/catalog/restore.c '		idgen_query_run(exists ? IDGEN_SQL_RAISE_MARK : IDGEN_SQL_INSERT_MARK, values, NULL);
 		forget_identity(name);' '		idgen_query_run(exists ? IDGEN_SQL_RAISE_MARK : IDGEN_SQL_INSERT_MARK, values, NULL);
 		idgen_query_run_for(IDGEN_SQL_RESET_SUMS, name);'
 fi
 if rule restored-floor-copies 110_restored_rows 'floor: nor a new one'; then
-	take src/catalog/namespace_rows.c '	if (higher)
+	take src/catalog/restore.c '	if (higher)
 		forget_identity(name);' '	if (higher)
 		idgen_query_run_for(IDGEN_SQL_RESET_SUMS, name);'
 fi
 if rule restored-mark-kills 110_restored_rows 'mark: the running statement'; then
-	take src/sql/guard.c '	if (idgen_namespace_rows_merge_mark(name, worker, high_water))
-		idgen_at_commit_kill(name);' '	(void) idgen_namespace_rows_merge_mark(name, worker, high_water);'
+	take src/sql/guard.c '	if (idgen_restore_mark(name, worker, high_water))
+		idgen_at_commit_kill(name);' '	(void) idgen_restore_mark(name, worker, high_water);'
 fi
 if rule restored-floor-kills 110_restored_rows 'floor: the running statement'; then
 	take src/sql/guard.c '	if (copied)
@@ -159,7 +159,7 @@ if rule restored-end-kills 110_restored_rows 'retired: the running statement'; t
 		idgen_at_commit_kill(row.name);' ''
 fi
 if rule restored-format 110_restored_rows 'another format is refused'; then
-	take src/catalog/namespace_rows.c '!idgen_layout_same(&ours.layout, &row->layout)' 'false'
+	take src/catalog/restore.c '!idgen_layout_same(&ours.layout, &row->layout)' 'false'
 fi
 if rule format-changed 110_restored_rows 'in a format that was changed'; then
 	take src/session/generator.c 'else if (ns->format_changed)' 'else if (false)'
@@ -167,17 +167,17 @@ if rule format-changed 110_restored_rows 'in a format that was changed'; then
 fi
 if rule early-marks 110_restored_rows 'has a copy'; then
 	take src/catalog/namespace_rows.c '		if (*copied)
-			check_restored_marks(row);' '		*copied = false;
+			idgen_restore_check_marks(row);' '		*copied = false;
 		if (*copied)
-			check_restored_marks(row);'
+			idgen_restore_check_marks(row);'
 fi
 if rule guards-enabled boundaries:damage 'no more is granted'; then
-	take src/catalog/tables.c '!guards_intact(relation)' 'false'
+	take src/catalog/integrity.c '!guards_intact(relation)' 'false'
 fi
 # As if read from the catalog entry after each look-up: rebuilt meanwhile, what it was read from is
 # overwritten, as a server with assertions does. Others may leave it as it was, by luck.
 if rule guards-copied invalidations:altered 'new sessions get an ID'; then
-	take src/catalog/tables.c '		if (!is_guard(functions[i]))
+	take src/catalog/integrity.c '		if (!is_guard(functions[i]))
 			return false;
 	return true;' '	{
 		if (relation->trigdesc != triggers)
@@ -195,7 +195,7 @@ if rule look-up-settled invalidations:moved 'find the tables where they are'; th
 		found.valid = result == IDGEN_LOOK_UP_FOUND;'
 fi
 if rule logged boundaries:damage 'no more is granted'; then
-	take src/catalog/tables.c 'relation->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT' 'false'
+	take src/catalog/integrity.c 'relation->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT' 'false'
 fi
 if rule begin-after-dropped boundaries:dropped 'none twice'; then
 	take src/authority/round.c 'if (!bring_marks(job) || !begin_after_dropped(round, job, ns))' 'if (!bring_marks(job))'
@@ -215,29 +215,29 @@ fi
 # --- S3: what was promised outside
 
 if rule promise-kept 113_promises 'may have been used|nor does giving it back'; then
-	take src/catalog/query.c '"UPDATE ONLY {incarnation} SET state = '"'deactivated'"',' \
+	take src/catalog/query_text.c '"UPDATE ONLY {incarnation} SET state = '"'deactivated'"',' \
 		'"WITH f AS (UPDATE ONLY {floor} SET external_end = 0) UPDATE ONLY {incarnation} SET state = '"'deactivated'"','
 fi
 if rule promise-of-each-grant 113_promises 'and so does the next grant'; then
 	take src/catalog/grant_rows.c 'row->external_added = row->external ?' 'row->external_added = row->external && row->fresh ?'
 fi
 if rule promise-latest 113_promises 'older than the grant'; then
-	take src/catalog/tables.c 'RegisterSnapshot(GetLatestSnapshot())' 'RegisterSnapshot(GetTransactionSnapshot())'
+	take src/catalog/dropped.c 'RegisterSnapshot(GetLatestSnapshot())' 'RegisterSnapshot(GetTransactionSnapshot())'
 fi
 if rule promise-summed 113_promises 'decrease from outside'; then
-	take src/catalog/query.c 'w.sum + f.floor + f.external_end"' 'w.sum + f.floor + 0 * f.external_end"'
+	take src/catalog/query_text.c 'w.sum + f.floor + f.external_end"' 'w.sum + f.floor + 0 * f.external_end"'
 	take src/catalog/grant_rows.c 'return row->external_added + (row' 'return (row'
-	take src/catalog/query.c '(SELECT floor::numeric + external_end FROM' '(SELECT floor::numeric FROM'
+	take src/catalog/query_text.c '(SELECT floor::numeric + external_end FROM' '(SELECT floor::numeric FROM'
 fi
 if rule promise-fenced 113_promises 'that no mark reaches'; then
-	take src/catalog/query.c 'SELECT greatest(floor, external_end) FROM' 'SELECT floor FROM'
+	take src/catalog/query_text.c 'SELECT greatest(floor, external_end) FROM' 'SELECT floor FROM'
 fi
 if rule promise-restored 113_promises 'promises more raises it'; then
-	take src/catalog/namespace_rows.c 'higher = floor > ours.floor || external_end > ours.external_end' 'higher = floor > ours.floor'
+	take src/catalog/restore.c 'higher = floor > ours.floor || external_end > ours.external_end' 'higher = floor > ours.floor'
 fi
 
 if rule restored-policy-locked 110_restored_rows 'is the one that was chosen meanwhile'; then
-	take src/catalog/namespace_rows.c '	(void) idgen_namespace_rows_lock_policy(row->name);
+	take src/catalog/restore.c '	(void) idgen_namespace_rows_lock_policy(row->name);
 ' ''
 fi
 
@@ -287,7 +287,7 @@ if rule drops-killed-last 116_bounds 'begins after what its cursors issued'; the
 	take src/shmem/ended.c 'entry->dropped_ms = latest_ms(entry);' '(void) entry;'
 fi
 if rule drops-unknown 134_dropped_unknown 'unknown to the standby'; then
-	take src/catalog/tables.c '		if (known[i])
+	take src/catalog/dropped.c '		if (known[i])
 			continue;' '		continue;'
 fi
 if rule drops-before-copies 134_dropped_unknown 'granted under its name'; then
@@ -369,7 +369,7 @@ if rule lock-by-trying pauses:lock 'and in time'; then
 		'if (!LWLockAcquire(&slot->lock, LW_EXCLUSIVE) && false)'
 fi
 if rule read-under-lock 018_in_time 'the session it waits for goes on'; then
-	take src/catalog/tables.c 'if (locked_for_writing(table))' 'if (false)'
+	take src/catalog/table_lock.c 'if (locked_for_writing(table))' 'if (false)'
 fi
 if rule longer-grants 018_in_time 'for ticks more than for grants'; then
 	take src/authority/confirm.c 'if (marks == NULL)' 'if (true)'
@@ -394,7 +394,7 @@ if rule short-horizon-told 018_in_time 'of which little is left'; then
 	take src/session/generator.c 'if (call->served_count > 1 &&' 'if (call->vain_count > 1 &&'
 fi
 if rule strangers-skipped 018_in_time 'a worker begins while'; then
-	take src/catalog/query.c '"  FOR UPDATE SKIP LOCKED))", 2,' '")) AND state IS NOT NULL", 2,'
+	take src/catalog/query_text.c '"  FOR UPDATE SKIP LOCKED))", 2,' '")) AND state IS NOT NULL", 2,'
 fi
 if rule grant-besides-tick 018_in_time 'and waited for'; then
 	take src/session/generator.c 'return monotonic_at(retry_ms) > call->until_us ? IDGEN_WAIT_GRANT :
@@ -484,7 +484,7 @@ if rule request-of-terminated 026_hostile 'a session that is terminated'; then
 	PG_END_TRY();'
 fi
 if rule wait-without-postmaster 026_hostile 'a postmaster that is killed'; then
-	take src/catalog/tables.c 'if (IsUnderPostmaster && !PostmasterIsAlive())' 'if (IsUnderPostmaster && false)'
+	take src/catalog/table_lock.c 'if (IsUnderPostmaster && !PostmasterIsAlive())' 'if (IsUnderPostmaster && false)'
 fi
 if rule one-change 026_hostile 'a transaction of many changes'; then
 	take src/session/at_commit.c 'if (idgen_shared != NULL && !is_pending_change(namespace_name))' 'if (idgen_shared != NULL && (true || !is_pending_change(namespace_name)))'
@@ -504,7 +504,7 @@ fi
 if rule rows-not-waited-for pauses:row 'and no other'; then
 	take src/authority/process.c '#define LOCK_TIMEOUT		"100ms"' '#define LOCK_TIMEOUT		"0"'
 	# shellcheck disable=SC2016
-	take src/catalog/query.c '"SELECT ctid FROM ONLY {worker} WHERE ctid = ANY ($1)"
+	take src/catalog/query_text.c '"SELECT ctid FROM ONLY {worker} WHERE ctid = ANY ($1)"
 		" FOR UPDATE SKIP LOCKED"' '"SELECT ctid FROM ONLY {worker} WHERE ctid = ANY ($1)"
 		" FOR UPDATE"'
 fi
@@ -533,7 +533,7 @@ fi
 if rule promotion-fence response_loss:failover 'overlap'; then
 	take src/authority/fence.c '		case IDGEN_PROMOTION_WAIT:
 			return fence_and_take_over(ns);' '		case IDGEN_PROMOTION_WAIT:
-			idgen_grant_rows_end_all(ns->name);
+			idgen_incarnation_rows_end_all(ns->name);
 			idgen_fence_take_over(ns);
 			return IDGEN_OWNERSHIP_CHANGED;'
 fi
@@ -562,11 +562,11 @@ if rule template-after-server 133_timelines 'a copied directory is refused'; the
 fi
 if rule template-above 133_timelines 'above all that it holds'; then
 	take src/authority/fence.c '	idgen_namespace_rows_raise_floor(ns->name, idgen_namespace_rows_highest_mark(ns->name));
-	idgen_grant_rows_end_all' '	idgen_grant_rows_end_all'
+	idgen_incarnation_rows_end_all' '	idgen_incarnation_rows_end_all'
 fi
 if rule template-ends-all 133_timelines 'under no incarnation of its original'; then
 	take src/authority/fence.c 'idgen_namespace_rows_highest_mark(ns->name));
-	idgen_grant_rows_end_all(ns->name);' 'idgen_namespace_rows_highest_mark(ns->name));'
+	idgen_incarnation_rows_end_all(ns->name);' 'idgen_namespace_rows_highest_mark(ns->name));'
 fi
 if rule drop-for-standbys 131_quorum 'DROP EXTENSION waits for a standby'; then
 	take src/session/at_commit.c '		wait_for_standbys(entry);' ''
@@ -598,11 +598,11 @@ if rule parts-filled 133_timelines 'a part is empty is refused'; then
 	take src/core/worker.c 'return worker_count >= parts;' 'return true;'
 fi
 if rule promotion-ends-all response_loss:failover 'the incarnation has ended'; then
-	take src/authority/fence.c '			idgen_grant_rows_end_all(ns->name);
+	take src/authority/fence.c '			idgen_incarnation_rows_end_all(ns->name);
 			idgen_fence_take_over(ns);' '			idgen_fence_take_over(ns);'
 fi
 if rule fence-ends-all response_loss:failover 'the incarnation has ended'; then
-	take src/authority/fence.c '	idgen_grant_rows_end_all(ns->name);
+	take src/authority/fence.c '	idgen_incarnation_rows_end_all(ns->name);
 	idgen_namespace_rows_reset_sums(ns->name);' '	idgen_namespace_rows_reset_sums(ns->name);'
 fi
 if rule asked-again 130_promotion 'very first request'; then
@@ -770,10 +770,10 @@ if rule quorum-needed 131_quorum 'nothing was granted'; then
 	take src/authority/round.c 'if (ns->quorum && !quorum_available(job))' 'if (false)'
 fi
 if rule quorum-left 131_quorum 'cannot be given up while nothing is confirmed'; then
-	take src/sql/namespaces.c 'if (!idgen_quorum_wait(' 'if (false && !idgen_quorum_wait('
+	take src/sql/policy.c 'if (!idgen_quorum_wait(' 'if (false && !idgen_quorum_wait('
 fi
 if rule quorum-left-named 132_policy 'with no standby named'; then
-	take src/sql/namespaces.c 'if (!idgen_quorum_named())' 'if (!idgen_quorum_named())
+	take src/sql/policy.c 'if (!idgen_quorum_named())' 'if (!idgen_quorum_named())
 		return;
 	if (false)'
 fi
@@ -781,7 +781,7 @@ if rule policy-held 132_policy 'by a policy that is being changed'; then
 	take src/catalog/policy_lock.c 'if (LockAcquire(&tag, ShareLock, true, true) == LOCKACQUIRE_NOT_AVAIL)' 'if (false)'
 fi
 if rule policy-change-waits 132_policy 'the policy is not changed under it'; then
-	take src/sql/namespaces.c '		idgen_policy_begin_change(ns->name, until_us);' '		;'
+	take src/sql/policy.c '		idgen_policy_begin_change(ns->name, until_us);' '		;'
 fi
 if rule policy-answered-each 132_policy 'the answer was given before that'; then
 	take src/authority/round.c '		answer(round, &round->jobs[i]);
@@ -790,10 +790,10 @@ if rule policy-answered-each 132_policy 'the answer was given before that'; then
 		answer(round, &round->jobs[i]);'
 fi
 if rule policy-committed 131_quorum 'nor given up in one'; then
-	take src/sql/namespaces.c 'if (changed_here)' 'if (false)'
+	take src/sql/policy.c 'if (changed_here)' 'if (false)'
 fi
 if rule policy-flushed 131_quorum 'a change is flushed'; then
-	take src/sql/namespaces.c '	ForceSyncCommit();' ''
+	take src/sql/policy.c '	ForceSyncCommit();' ''
 fi
 if rule others-reservations 131_quorum 'and is the only one'; then
 	take src/authority/round.c 'generation_before = idgen_pool_last_generation();' 'generation_before = 0;'
@@ -808,15 +808,15 @@ if rule lineage-of-copy 128_lineage 'as an ID space of its own'; then
 	take src/authority/fence.c '	idgen_namespace_rows_write_lineage(ns->name, &lineage);' ''
 fi
 if rule lineage-restored 128_lineage 'both are the ones of the dump'; then
-	take src/catalog/namespace_rows.c '	if (!idgen_same_uuid(&ours.lineage, &row->lineage))
+	take src/catalog/restore.c '	if (!idgen_same_uuid(&ours.lineage, &row->lineage))
 		merge_lineage(row);' ''
 fi
 # Also where the marks come first, and were not granted here.
 if rule lineage-by-grants 128_lineage 'one that has not is the restored one'; then
-	take src/catalog/query.c '"SELECT EXISTS (SELECT FROM ONLY {grant} WHERE namespace = $1)", 1, {TEXTOID}' '"SELECT EXISTS (SELECT FROM ONLY {worker} WHERE namespace = $1)", 1, {TEXTOID}'
+	take src/catalog/query_text.c '"SELECT EXISTS (SELECT FROM ONLY {grant} WHERE namespace = $1)", 1, {TEXTOID}' '"SELECT EXISTS (SELECT FROM ONLY {worker} WHERE namespace = $1)", 1, {TEXTOID}'
 fi
 if rule lineage-of-issued 128_lineage 'a namespace that has issued stays what it is'; then
-	take src/catalog/namespace_rows.c '	if (!DatumGetBool(idgen_query_value(0, 1, &isnull)))
+	take src/catalog/restore.c '	if (!DatumGetBool(idgen_query_value(0, 1, &isnull)))
 		idgen_namespace_rows_write_lineage' '	(void) isnull;
 		idgen_namespace_rows_write_lineage'
 fi

@@ -14,7 +14,7 @@
 #include "utils/memutils.h"
 
 #include "authority/fence.h"
-#include "catalog/grant_rows.h"
+#include "catalog/incarnation_rows.h"
 #include "catalog/marks.h"
 #include "catalog/namespace_cache.h"
 #include "catalog/namespace_rows.h"
@@ -24,6 +24,7 @@
 #include "authority/round.h"
 #include "shmem/counters.h"
 #include "shmem/clock_judge.h"
+#include "catalog/table_lock.h"
 #include "catalog/tables.h"
 
 /* How far in the future an ID may be that a fence is to rise above. */
@@ -217,7 +218,7 @@ deactivate(const IdgenMailTaken *request, IdgenError *error,
 	}
 	(void) find_namespace(row.namespace_name, error, aftermath);
 	if (row.active && error->kind == IDGEN_ERROR_NONE)
-		idgen_grant_rows_deactivate(request->mail.incarnation);
+		idgen_incarnation_rows_deactivate(request->mail.incarnation);
 }
 
 /* The owner of a namespace ends somebody's incarnation. */
@@ -228,7 +229,7 @@ end_incarnation(const IdgenMailTaken *request, IdgenError *error,
 	IdgenIncarnationRow row;
 	IdgenNamespace *ns = NULL;
 
-	if (idgen_grant_rows_read_incarnation(request->mail.incarnation, &row))
+	if (idgen_incarnation_rows_read(request->mail.incarnation, &row))
 	{
 		ns = find_namespace(row.namespace_name, error, aftermath);
 		if (error->kind != IDGEN_ERROR_NONE)
@@ -248,7 +249,7 @@ end_incarnation(const IdgenMailTaken *request, IdgenError *error,
 		return;
 	}
 	if (row.active)
-		idgen_grant_rows_end_incarnation(request->mail.incarnation);
+		idgen_incarnation_rows_end(request->mail.incarnation);
 	aftermath->kill_incarnation = !row.external;
 }
 
@@ -264,7 +265,7 @@ carry_out(const IdgenMailTaken *request, IdgenError *error,
 	const IdgenMail *mail = &request->mail;
 	IdgenNamespace *ns;
 
-	if (!idgen_tables_open(error))
+	if (!idgen_table_lock_all_now(error))
 		return;
 	switch (mail->kind)
 	{

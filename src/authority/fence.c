@@ -18,7 +18,7 @@
 
 #include "clock.h"
 #include "shmem/ended.h"
-#include "catalog/grant_rows.h"
+#include "catalog/incarnation_rows.h"
 #include "catalog/identity.h"
 #include "random.h"
 #include "catalog/namespace_rows.h"
@@ -110,7 +110,7 @@ idgen_fence_raise(const IdgenNamespace *ns, int64 above)
 	};
 
 	raise_floor(ns, &facts);
-	idgen_grant_rows_end_all(ns->name);
+	idgen_incarnation_rows_end_all(ns->name);
 	idgen_namespace_rows_reset_sums(ns->name);
 	idgen_stats_add(idgen_stats_get(MyDatabaseId, ns->name),
 					IDGEN_COUNTER_FENCES, 1);
@@ -126,7 +126,7 @@ idgen_fence_take_over(const IdgenNamespace *ns)
 	idgen_identity_read(&here);
 	idgen_random_uuid(&row.uuid);
 	if (!ns->has_identity)
-		idgen_namespace_rows_format_text(&ns->row.layout, row.format);
+		idgen_rows_format_text(&ns->row.layout, row.format);
 	row.split_modulus = ns->row.split_parts;
 	row.split_remainder = idgen_split_class(here.timeline, ns->row.split_parts);
 	row.identity = here;
@@ -157,29 +157,8 @@ begin_anew(const IdgenNamespace *ns)
 	idgen_random_uuid(&lineage);
 	idgen_namespace_rows_write_lineage(ns->name, &lineage);
 	idgen_namespace_rows_raise_floor(ns->name, idgen_namespace_rows_highest_mark(ns->name));
-	idgen_grant_rows_end_all(ns->name);
+	idgen_incarnation_rows_end_all(ns->name);
 	idgen_fence_take_over(ns);
-}
-
-/* The policy, out of its name. */
-static IdgenPromotion
-promotion_policy(const IdgenNamespace *ns)
-{
-	static const struct
-	{
-		const char *name;
-		IdgenPromotion policy;
-	}			policies[] = {
-		{"fence", IDGEN_PROMOTION_FENCE},
-		{"split", IDGEN_PROMOTION_SPLIT},
-		{"trust", IDGEN_PROMOTION_TRUST},
-		{"refuse", IDGEN_PROMOTION_REFUSE},
-	};
-
-	for (size_t i = 0; i < lengthof(policies); i++)
-		if (strcmp(ns->row.promotion, policies[i].name) == 0)
-			return policies[i].policy;
-	return IDGEN_PROMOTION_REFUSE;
 }
 
 /*
@@ -225,7 +204,7 @@ static IdgenPromotionFacts
 promotion_facts(const IdgenNamespace *ns, const IdgenIdentity *here)
 {
 	IdgenPromotionFacts facts = {
-		.policy = promotion_policy(ns),
+		.policy = ns->row.promotion,
 		.is_recreated = idgen_identity_is_recreated(&ns->authority.identity, here),
 		.recorded = ns->authority.identity.timeline,
 		.present = here->timeline,
@@ -266,7 +245,7 @@ change_timeline(const IdgenNamespace *ns, const IdgenPromotionFacts *facts,
 			if (begun_ms != IDGEN_BEGUN_NEVER)
 				pass_ancestors(ns, begun_ms);
 			pass_dropped(ns);
-			idgen_grant_rows_end_all(ns->name);
+			idgen_incarnation_rows_end_all(ns->name);
 			idgen_fence_take_over(ns);
 			return IDGEN_OWNERSHIP_CHANGED;
 		case IDGEN_PROMOTION_WAIT:

@@ -29,7 +29,7 @@
 
 #include "authority/alert.h"
 #include "clock.h"
-#include "catalog/grant_rows.h"
+#include "catalog/incarnation_rows.h"
 #include "random.h"
 #include "shmem/request_queue.h"
 #include "catalog/namespace_cache.h"
@@ -42,6 +42,7 @@
 #include "settings.h"
 #include "shmem/shmem.h"
 #include "shmem/counters.h"
+#include "catalog/table_lock.h"
 #include "catalog/tables.h"
 
 /* Longest sleep while any cursor is kept: bounds how long a lock on the
@@ -206,9 +207,9 @@ end_unused_cursors(IdgenRound *round)
 		IdgenError error;
 
 		idgen_round_begin(context);
-		if (idgen_tables_open(&error))
+		if (idgen_table_lock_all_now(&error))
 			for (int i = 0; i < ended_count; i++)
-				idgen_grant_rows_end_incarnation(ended[i]);
+				idgen_incarnation_rows_end(ended[i]);
 		idgen_round_commit(context);
 	}
 	PG_CATCH();

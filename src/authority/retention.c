@@ -15,11 +15,13 @@
 
 #include "clock.h"
 #include "catalog/grant_rows.h"
+#include "catalog/incarnation_rows.h"
 #include "random.h"
 #include "catalog/marks.h"
 #include "catalog/namespace_cache.h"
 #include "authority/round.h"
 #include "settings.h"
+#include "catalog/table_lock.h"
 #include "catalog/tables.h"
 
 /* A step at most this often, over at most so many workers. */
@@ -87,12 +89,12 @@ idgen_retention_step(void)
 		IdgenError error;
 
 		idgen_round_begin(context);
-		if (idgen_tables_open(&error))
+		if (idgen_table_lock_all_now(&error))
 		{
 			compact_some();
 			if (now_us - last_incarnations_us >= INCARNATIONS_EVERY_US)
 			{
-				(void) idgen_grant_rows_forget_incarnations(idgen_grant_retention_s);
+				(void) idgen_incarnation_rows_forget(idgen_grant_retention_s);
 
 				/* which of them have not ended is to be read anew */
 				idgen_marks_forget_all();

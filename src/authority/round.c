@@ -51,7 +51,9 @@
 #include "shmem/ended.h"
 #include "authority/fence.h"
 #include "catalog/grant_rows.h"
+#include "catalog/integrity.h"
 #include "random.h"
+#include "catalog/mark_rows.h"
 #include "catalog/marks.h"
 #include "catalog/namespace_rows.h"
 #include "catalog/policy_lock.h"
@@ -60,7 +62,9 @@
 #include "settings.h"
 #include "shmem/shmem.h"
 #include "catalog/query.h"
+#include "catalog/scan.h"
 #include "shmem/counters.h"
+#include "catalog/table_lock.h"
 #include "catalog/tables.h"
 
 #define DAMAGED_HINT \
@@ -201,7 +205,7 @@ bring_marks(IdgenJob *job)
 	{
 		/* the version first: what looking brings of news is for the next time */
 		uint64		version = idgen_tables_version;
-		uint64		fingerprint = idgen_tables_fingerprint();
+		uint64		fingerprint = idgen_integrity_fingerprint();
 
 		marks->loaded = fingerprint == marks->fingerprint;
 		marks->tables_version = version;
@@ -210,8 +214,8 @@ bring_marks(IdgenJob *job)
 		return true;
 
 	marks->tables_version = idgen_tables_version;
-	marks->fingerprint = idgen_tables_fingerprint();
-	switch (idgen_grant_rows_load_marks(job->name, marks))
+	marks->fingerprint = idgen_integrity_fingerprint();
+	switch (idgen_mark_rows_load(job->name, marks))
 	{
 		case IDGEN_LOAD_OK:
 			return true;
@@ -644,7 +648,7 @@ eligible_tick(const IdgenJob *job)
 
 	if (idgen_max_workers_per_namespace > 1)
 		return job->not_before;
-	run_ahead_ms = idgen_grant_rows_run_ahead(job->name, job->now,
+	run_ahead_ms = idgen_incarnation_rows_run_ahead(job->name, job->now,
 											  job->ns->row.run_ahead_ms);
 	return idgen_grant_ordered_start(job->not_before,
 									 run_ahead_ms / job->ns->row.layout.tick_ms,
@@ -795,7 +799,7 @@ static bool
 may_acquire(const IdgenNamespace *ns, Oid role)
 {
 	return idgen_namespace_owned(ns, role) ||
-		idgen_tables_privileged(ns->name, IDGEN_PRIVILEGE_ACQUIRE, role, 0);
+		idgen_scan_privileged(ns->name, IDGEN_PRIVILEGE_ACQUIRE, role, 0);
 }
 
 /*
@@ -906,7 +910,7 @@ idgen_round_is_holder(const IdgenMailTaken *taken, IdgenIncarnationRow *row)
 	const char *role = GetUserNameFromId(taken->role, true);
 	uint8		difference = 0;
 
-	if (!idgen_grant_rows_read_incarnation(taken->mail.incarnation, row))
+	if (!idgen_incarnation_rows_read(taken->mail.incarnation, row))
 		return false;
 	for (int i = 0; i < IDGEN_TOKEN_HASH_SIZE; i++)
 		difference |= row->token_hash[i] ^ taken->mail.token_hash[i];
@@ -1054,7 +1058,7 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, int request)
 				   "Use a new request id for a new grant.");
 			break;
 		case IDGEN_CHAIN_FORKED:
-			idgen_grant_rows_end_incarnation(mail->incarnation);
+			idgen_incarnation_rows_end(mail->incarnation);
 			idgen_marks_note_ended(job->marks, mail->incarnation);
 			idgen_stats_add(job_stats(job), IDGEN_COUNTER_FORKS, 1);
 			reject(job, answer, "The request does not follow its last grant: two processes use the same incarnation. It has been ended.",
@@ -1115,7 +1119,7 @@ lock_rows(IdgenRound *round)
 				jobs[count++] = i;
 				break;
 			}
-	locked = idgen_grant_rows_lock_authorities(marks, count);
+	locked = idgen_mark_rows_lock_authorities(marks, count);
 	for (int i = 0; i < count; i++)
 		round->jobs[jobs[i]].dropped_out = !locked[i];
 
@@ -1128,7 +1132,7 @@ lock_rows(IdgenRound *round)
 				jobs[count++] = i;
 				break;
 			}
-	locked = idgen_grant_rows_lock_floors(marks, count);
+	locked = idgen_mark_rows_lock_floors(marks, count);
 	for (int i = 0; i < count; i++)
 		round->jobs[jobs[i]].dropped_out |= !locked[i];
 
@@ -1139,7 +1143,7 @@ lock_rows(IdgenRound *round)
 			tids[count] = round->items[i].row.mark->tid;
 			items[count++] = i;
 		}
-	locked = idgen_grant_rows_lock_marks(tids, count);
+	locked = idgen_mark_rows_lock_marks(tids, count);
 	for (int i = 0; i < count; i++)
 		if (!locked[i])
 			round->jobs[round->items[items[i]].job].dropped_out = true;
@@ -1314,7 +1318,7 @@ end_strangers(const IdgenRound *round)
 	for (int i = 0; i < count; i++)
 		living[i] = round->surveys[i].incarnation;
 	count += idgen_confirm_first_incarnations(&living[count]);
-	idgen_grant_rows_end_strangers(&idgen_shared->boot, living, count);
+	idgen_incarnation_rows_end_strangers(&idgen_shared->boot, living, count);
 }
 
 /* The next round is to end incarnations whose cursors are gone. */
@@ -1430,7 +1434,7 @@ carry_out(IdgenRound *round)
 	/* inside: should either fail, the transaction gives back locks and files */
 	idgen_clock_judge(&round->clock);
 	idgen_clock_judge_save();
-	open = idgen_tables_open(&error);
+	open = idgen_table_lock_all_now(&error);
 	if (open)
 		decide_and_write(round);
 	else

@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "catalog/grant_rows.h"
+#include "catalog/incarnation_rows.h"
 #include "shmem/request_queue.h"
 #include "catalog/marks.h"
 #include "catalog/namespace_cache.h"

@@ -14,6 +14,7 @@
 #include "shmem/pool.h"
 #include "settings.h"
 #include "shmem/shmem.h"
+#include "catalog/rows.h"
 #include "catalog/tables.h"
 
 /*
@@ -52,16 +53,12 @@ typedef struct IdgenNamespace
 	IdgenCursorRef refs[IDGEN_MAX_WORKERS_LIMIT];
 } IdgenNamespace;
 
-/* Moves when any namespace may have changed. */
-extern uint64 idgen_namespace_version;
-
 extern void idgen_namespace_init(void);
 extern IdgenNamespace *idgen_namespace_find(const char *name);
 extern IdgenNamespace *idgen_namespace_get(const char *name, int name_length);
 extern IdgenNamespace *idgen_namespace_get_until(const char *name, int name_length,
 												 int64 until_us);
 extern bool idgen_namespace_refresh(IdgenNamespace *ns);
-extern void idgen_namespace_check_row(const IdgenNamespaceRow *row);
 extern bool idgen_namespace_owned(const IdgenNamespace *ns, Oid role);
 
 extern void idgen_namespace_require_preloaded(const char *name, int name_length);

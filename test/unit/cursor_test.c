@@ -605,6 +605,13 @@ test_room(void)
 	demand.now = 158;
 	CHECK_EQ(idgen_cursor_room(&cursor, &worked, &demand), 15);
 
+	/* the same, within a grant that began before the last ID */
+	cursor = cursor_with(1, 160, 200);
+	EXPECT_ISSUE(&cursor, &worked, at(165), 165, 0, 1);
+	demand.now = 163;
+	demand.run_ahead = 4;
+	CHECK_EQ(idgen_cursor_room(&cursor, &worked, &demand), 47);
+
 	/* (0,0,0) is not there */
 	cursor = cursor_with(0, 0, 10);
 	demand.now = 0;

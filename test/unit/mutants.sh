@@ -866,10 +866,6 @@ mutant 'a lower bound is the first ID of worker 1' layout.c \
 	's/return idgen_layout_assemble(layout, tick, 0, 0);/return idgen_layout_assemble(layout, tick, layout->worker_bits > 0, 0);/'
 mutant 'a lower bound is the second ID of its tick' layout.c \
 	's/return idgen_layout_assemble(layout, tick, 0, 0);/return idgen_layout_assemble(layout, tick, 0, layout->sequence_bits > 0);/'
-mutant 'microseconds of a lower bound are cut off' layout.c \
-	's/ceil_div(unix_us, 1000)/floor_div(unix_us, 1000)/'
-mutant 'microseconds of a lower bound are taken for milliseconds' layout.c \
-	's/ceil_div(unix_us, 1000)/ceil_div(unix_us, 1)/'
 mutant 'a short field is not noticed' layout.c \
 	's/return IDGEN_LAYOUT_SHORT_FIELD;/return IDGEN_LAYOUT_OK;/'
 mutant 'a short field is a bad horizon' layout.c \
