@@ -10,8 +10,8 @@
 #include "storage/itemptr.h"
 #include "utils/uuid.h"
 
-#include "core/grant.h"
 #include "catalog/marks.h"
+#include "core/grant.h"
 #include "shmem/shmem.h"
 
 /* Who holds an external incarnation. */

@@ -41,7 +41,7 @@ ever_granted(const char *name)
  */
 bool
 idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
-							  const IdgenAuthorityRow *authority, bool *copied)
+							const IdgenAuthorityRow *authority, bool *copied)
 {
 	Datum		values[IDGEN_ARGUMENTS_MAX];
 	bool		inserted;
@@ -151,7 +151,7 @@ idgen_namespace_rows_claim_unused(const char *name, const IdgenAuthorityRow *spl
 /* Give a privilege to a role, or take it away. */
 void
 idgen_namespace_rows_write_privilege(const char *name, IdgenPrivilege privilege,
-							 const char *role, bool allow)
+									 const char *role, bool allow)
 {
 	Datum		values[3] = {
 		CStringGetTextDatum(name), CStringGetTextDatum(role),

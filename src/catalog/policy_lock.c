@@ -149,7 +149,7 @@ take_or_fail(bool (*take) (const char *name), const char *name, int64 until_us)
 		FlushErrorState();
 		ereport(ERROR,
 				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
-				 errmsg("policy of namespace \"%s\" could not be changed", name),
+				 errmsg("could not change the policy of namespace \"%s\"", name),
 				 errdetail("Another session is changing it, or the authority process is giving an answer that depends on it."),
 				 errhint("Retry. If the error persists, look in pg_locks for the process that holds the lock, and check whether it is stopped.")));
 	}

@@ -49,7 +49,7 @@ idgen_restore_check_marks(const IdgenNamespaceRow *row)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("marks that were restored for namespace \"%s\" do not fit its format",
+			 errmsg("restored marks of namespace \"%s\" do not fit its format",
 					row->name),
 			 errdetail("The highest mark is " INT64_FORMAT ", and the highest worker " INT64_FORMAT ".",
 					   mark, worker),
@@ -197,7 +197,7 @@ idgen_restore_namespace(const IdgenNamespaceRow *row)
  */
 bool
 idgen_restore_floor(const char *name, int64 floor,
-								 int64 external_end, bool *copied)
+					int64 external_end, bool *copied)
 {
 	Datum		values[2] = {CStringGetTextDatum(name)};
 	IdgenFloorRow ours;

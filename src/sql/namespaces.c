@@ -44,7 +44,7 @@ read_name(FunctionCallInfo fcinfo, IdgenNamespaceRow *row)
 	if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("name of a namespace must have 1 to %d bytes",
+				 errmsg("namespace name must have 1 to %d bytes",
 						NAMEDATALEN - 1)));
 	strlcpy(row->name, name, NAMEDATALEN);
 }
@@ -66,7 +66,7 @@ read_layout(FunctionCallInfo fcinfo, IdgenLayout *layout, bool issuing)
 	layout->sequence_bits = PG_GETARG_INT32(CREATE_SEQUENCE_BITS);
 	layout->tick_ms = PG_GETARG_INT32(CREATE_TICK_MS);
 	layout->horizon_ms = idgen_arguments_interval_ms(PG_GETARG_INTERVAL_P(CREATE_HORIZON),
-									 "horizon");
+													 "horizon");
 	epoch = PG_GETARG_TIMESTAMPTZ(CREATE_EPOCH);
 	if (TIMESTAMP_NOT_FINITE(epoch))
 		idgen_arguments_invalid("epoch must be finite", NULL);
@@ -88,8 +88,8 @@ read_layout(FunctionCallInfo fcinfo, IdgenLayout *layout, bool issuing)
 			idgen_arguments_invalid("sequence_bits must be between 0 and 31", NULL);
 			break;
 		case IDGEN_LAYOUT_BAD_SUM:
-			idgen_arguments_invalid("timestamp_bits, worker_bits and sequence_bits must not exceed 63 together",
-						   "An ID is a positive bigint.");
+			idgen_arguments_invalid("sum of timestamp_bits, worker_bits and sequence_bits must not exceed 63",
+									"An ID is a positive bigint.");
 			break;
 		case IDGEN_LAYOUT_BAD_EPOCH:
 			idgen_arguments_invalid("epoch is out of range", NULL);
@@ -102,8 +102,8 @@ read_layout(FunctionCallInfo fcinfo, IdgenLayout *layout, bool issuing)
 			break;
 		case IDGEN_LAYOUT_SHORT_FIELD:
 			if (issuing)
-				idgen_arguments_invalid("timestamp_bits hold less time than the horizon",
-							   "Use more timestamp bits or a longer tick, or issuing => false to decode only.");
+				idgen_arguments_invalid("the timestamp field is shorter than the horizon",
+										"Use more timestamp bits or a longer tick, or pass issuing => false to decode only.");
 			break;
 	}
 }
@@ -120,11 +120,11 @@ check_life(const IdgenNamespaceRow *row)
 			return;
 		case IDGEN_LIFE_NOT_BEGUN:
 			idgen_arguments_invalid("epoch is in the future",
-						   "Use an epoch in the past, or issuing => false to decode only.");
+									"Use an epoch in the past, or pass issuing => false to decode only.");
 			break;
 		case IDGEN_LIFE_OVER:
-			idgen_arguments_invalid("the timestamp field is already over",
-						   "Use a later epoch or more timestamp bits, or issuing => false to decode only.");
+			idgen_arguments_invalid("the timestamp field is already used up",
+									"Use a later epoch or more timestamp bits, or pass issuing => false to decode only.");
 			break;
 	}
 }
@@ -261,7 +261,7 @@ Datum
 idgen_fence_namespace(PG_FUNCTION_ARGS)
 {
 	idgen_client_fence(name_argument(fcinfo, "idgen_fence_namespace()"),
-						PG_ARGISNULL(1) ? 0 : PG_GETARG_INT64(1));
+					   PG_ARGISNULL(1) ? 0 : PG_GETARG_INT64(1));
 	PG_RETURN_VOID();
 }
 
@@ -276,7 +276,7 @@ idgen_adopt_namespace(PG_FUNCTION_ARGS)
 		idgen_arguments_invalid("first_worker and last_worker must not be negative",
 								NULL);
 	idgen_client_adopt(name, PG_ARGISNULL(1) ? 0 : PG_GETARG_INT64(1),
-						PG_ARGISNULL(2) ? -1 : PG_GETARG_INT32(2),
-						PG_ARGISNULL(3) ? -1 : PG_GETARG_INT32(3));
+					   PG_ARGISNULL(2) ? -1 : PG_GETARG_INT32(2),
+					   PG_ARGISNULL(3) ? -1 : PG_GETARG_INT32(3));
 	PG_RETURN_VOID();
 }

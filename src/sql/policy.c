@@ -122,7 +122,7 @@ static void
 check_enters_trust(const IdgenNamespace *ns, bool changed_here)
 {
 	if (ns->row.durability != IDGEN_DURABILITY_QUORUM)
-		idgen_arguments_invalid("durability \"quorum\" cannot be taken together with promotion \"trust\"",
+		idgen_arguments_invalid("durability \"quorum\" cannot be chosen together with promotion \"trust\"",
 								"Change the durability first, commit, and then the promotion policy.");
 	require_policy_committed(ns, changed_here);
 }
@@ -146,12 +146,12 @@ await_confirmation(const IdgenNamespace *ns, int64 until_us)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot change the durability of namespace \"%s\" while \"synchronous_standby_names\" is empty",
 						ns->name),
-				 errdetail("A standby may still have it with promotion policy \"trust\", and nobody can confirm that it has not."),
+				 errdetail("A standby may still apply promotion policy \"trust\" to it, and no standby can confirm that none does."),
 				 errhint("Name physical standbys in \"synchronous_standby_names\", if only for this change. If there are none, pg_receivewal with --synchronous counts as one. Never promote a standby that was behind them.")));
 	if (!idgen_quorum_wait(idgen_quorum_here(), until_us))
 		ereport(ERROR,
 				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
-				 errmsg("durability of namespace \"%s\" could not be changed",
+				 errmsg("could not change the durability of namespace \"%s\"",
 						ns->name),
 				 errdetail("Synchronous standbys have not confirmed what was committed before."),
 				 errhint("Connect the standbys, or name others in \"synchronous_standby_names\". Never promote a standby that was behind them.")));
@@ -167,7 +167,7 @@ static void
 check_leaves_quorum(const IdgenNamespace *ns, bool changed_here, int64 until_us)
 {
 	if (ns->row.promotion == IDGEN_PROMOTION_TRUST)
-		idgen_arguments_invalid("durability \"quorum\" cannot be given up together with promotion \"trust\"",
+		idgen_arguments_invalid("durability \"quorum\" cannot be given up while promotion is \"trust\"",
 								"Change the promotion policy first, commit, and then the durability.");
 	require_policy_committed(ns, changed_here);
 	await_confirmation(ns, until_us);
@@ -200,7 +200,7 @@ check_changes_split(const IdgenNamespace *ns, const IdgenNamespaceRow *row)
 		(ns->row.durability == IDGEN_DURABILITY_QUORUM ||
 		 row->durability == IDGEN_DURABILITY_QUORUM))
 		idgen_arguments_invalid("promotion \"split\" can only be chosen with durability \"local\"",
-								"Change the durability in calls of its own, before and after.");
+								"Change the durability in separate calls, before and after this one.");
 	if (!claim_unused(ns, row))
 		idgen_arguments_invalid("promotion \"split\" cannot be chosen or given up once something was granted",
 								"Create another namespace.");
