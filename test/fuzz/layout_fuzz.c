@@ -239,6 +239,24 @@ check_bound(const IdgenLayout *layout, FuzzInput *input)
 	FUZZ_CHECK(bound <= idgen_layout_lower_bound_ms(layout, later_ms));
 }
 
+/* A format is the same as its copy, and no other if one part differs. */
+static void
+check_same(const IdgenLayout *layout)
+{
+	IdgenLayout others[7];
+
+	for (int i = 0; i < 7; i++)
+		others[i] = *layout;
+	others[1].timestamp_bits++;
+	others[2].worker_bits++;
+	others[3].sequence_bits++;
+	others[4].epoch_ms--;
+	others[5].tick_ms--;
+	others[6].horizon_ms--;
+	for (int i = 0; i < 7; i++)
+		FUZZ_CHECK(idgen_layout_same(layout, &others[i]) == (i == 0));
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -250,6 +268,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_verdict(&layout, check);
 	if (check != IDGEN_LAYOUT_OK && check != IDGEN_LAYOUT_SHORT_FIELD)
 		return 0;
+	check_same(&layout);
 	while (input.left > 0)
 	{
 		check_encode(&layout, &input);

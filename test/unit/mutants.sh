@@ -21,7 +21,7 @@ core=${CORE:-../../src/core}
 export SEED=${SEED:-1}
 jobs_max=$(nproc 2>/dev/null || echo 2)
 case ${1:-unit} in
-	unit) suite=. programs='layout_test grant_test history_test cursor_test clock_test quorum_test property_test' ;;
+	unit) suite=. programs='layout_test grant_test worker_test takeover_test history_test cursor_test clock_test quorum_test property_test' ;;
 	fuzz)
 		suite=../fuzz
 		# no sequence of calls leads there: a cursor that has issued holds the grant it issued from
