@@ -167,9 +167,9 @@ if rule format-changed 110_restored_rows 'in a format that was changed'; then
 fi
 if rule early-marks 110_restored_rows 'has a copy'; then
 	take src/catalog/namespace_rows.c '		if (*copied)
-			idgen_restore_check_marks(row);' '		*copied = false;
+			idgen_namespace_rows_check_marks(row);' '		*copied = false;
 		if (*copied)
-			idgen_restore_check_marks(row);'
+			idgen_namespace_rows_check_marks(row);'
 fi
 if rule guards-enabled boundaries:damage 'no more is granted'; then
 	take src/catalog/integrity.c '!guards_intact(relation)' 'false'

@@ -15,7 +15,6 @@
 
 #include "catalog/policy.h"
 #include "catalog/query.h"
-#include "catalog/restore.h"
 #include "catalog/tables.h"
 
 /* --------------------------------------------------------------------
@@ -30,6 +29,31 @@ ever_granted(const char *name)
 
 	idgen_query_run_for(IDGEN_SQL_EVER_GRANTED, name);
 	return DatumGetBool(idgen_query_value(0, 1, &isnull));
+}
+
+/*
+ * An error (22023) unless marks that were restored before the row of their namespace
+ * fit its format.
+ */
+void
+idgen_namespace_rows_check_marks(const IdgenNamespaceRow *row)
+{
+	bool		isnull;
+	int64		mark = idgen_namespace_rows_highest_mark(row->name);
+	int64		worker;
+
+	idgen_query_run_for(IDGEN_SQL_HIGHEST_WORKER, row->name);
+	worker = DatumGetInt32(idgen_query_value(0, 1, &isnull));
+	if (mark <= idgen_layout_tick_count(&row->layout) &&
+		worker < idgen_layout_worker_count(&row->layout))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("restored marks of namespace \"%s\" do not fit its format",
+					row->name),
+			 errdetail("The highest mark is " INT64_FORMAT ", and the highest worker " INT64_FORMAT ".",
+					   mark, worker),
+			 errhint("Use the format that the namespace had.")));
 }
 
 /*
@@ -57,7 +81,7 @@ idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
 		*copied = idgen_query_run(IDGEN_SQL_INSERT_FLOOR, values, NULL) == 0 ||
 			ever_granted(row->name);
 		if (*copied)
-			idgen_restore_check_marks(row);
+			idgen_namespace_rows_check_marks(row);
 		else
 		{
 			idgen_rows_write_authority(row->name, authority, values);

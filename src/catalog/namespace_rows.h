@@ -30,6 +30,7 @@ typedef struct IdgenPolicyGiven
 	bool		owner;
 } IdgenPolicyGiven;
 
+extern void idgen_namespace_rows_check_marks(const IdgenNamespaceRow *row);
 extern bool idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
 										const IdgenAuthorityRow *authority,
 										bool *copied);

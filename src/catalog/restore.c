@@ -32,31 +32,6 @@ forget_identity(const char *name)
 }
 
 /*
- * An error (22023) unless marks that were restored before the row of their namespace
- * fit its format.
- */
-void
-idgen_restore_check_marks(const IdgenNamespaceRow *row)
-{
-	bool		isnull;
-	int64		mark = idgen_namespace_rows_highest_mark(row->name);
-	int64		worker;
-
-	idgen_query_run_for(IDGEN_SQL_HIGHEST_WORKER, row->name);
-	worker = DatumGetInt32(idgen_query_value(0, 1, &isnull));
-	if (mark <= idgen_layout_tick_count(&row->layout) &&
-		worker < idgen_layout_worker_count(&row->layout))
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("restored marks of namespace \"%s\" do not fit its format",
-					row->name),
-			 errdetail("The highest mark is " INT64_FORMAT ", and the highest worker " INT64_FORMAT ".",
-					   mark, worker),
-			 errhint("Use the format that the namespace had.")));
-}
-
-/*
  * Has a namespace granted nothing, here or on the server that this one was copied
  * from?  Marks count.  The floor does not, because it may have been restored just
  * before.  After a change of server the original may have granted, and its policy says
@@ -165,7 +140,7 @@ idgen_restore_namespace(const IdgenNamespaceRow *row)
 	if (!idgen_scan_namespace(row->name, &ours, 0))
 	{
 		idgen_query_begin(row->name);
-		idgen_restore_check_marks(row);
+		idgen_namespace_rows_check_marks(row);
 		idgen_query_end();
 		idgen_tables_announce();
 		return true;

@@ -9,7 +9,6 @@
 
 #include "catalog/rows.h"
 
-extern void idgen_restore_check_marks(const IdgenNamespaceRow *row);
 extern bool idgen_restore_namespace(const IdgenNamespaceRow *row);
 extern bool idgen_restore_floor(const char *name, int64 floor, int64 external_end,
 								bool *copied);
