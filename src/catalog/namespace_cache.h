@@ -10,11 +10,12 @@
 #include "miscadmin.h"
 #include "utils/uuid.h"
 
+#include "catalog/rows.h"
+#include "catalog/tables.h"
 #include "core/layout.h"
-#include "shmem/pool.h"
 #include "settings.h"
 #include "shmem/counters.h"
-#include "catalog/tables.h"
+#include "shmem/pool.h"
 
 /*
  * What a session remembers of a namespace.  An entry lives as long as the
@@ -34,7 +35,7 @@ typedef struct IdgenNamespace
 	IdgenAuthorityRow authority;
 	bool		quorum;			/* its durability */
 	int64		run_ahead;		/* ticks */
-	IdgenCounters *stats;			/* NULL until something is counted */
+	IdgenCounters *stats;		/* NULL until something is counted */
 	Oid			allowed_user;	/* found to hold the privilege to issue */
 
 	/* --- what this process issued last (S11) */
@@ -52,16 +53,12 @@ typedef struct IdgenNamespace
 	IdgenCursorRef refs[IDGEN_MAX_WORKERS_LIMIT];
 } IdgenNamespace;
 
-/* Moves when any namespace may have changed. */
-extern uint64 idgen_namespace_version;
-
 extern void idgen_namespace_init(void);
 extern IdgenNamespace *idgen_namespace_find(const char *name);
 extern IdgenNamespace *idgen_namespace_get(const char *name, int name_length);
 extern IdgenNamespace *idgen_namespace_get_until(const char *name, int name_length,
 												 int64 until_us);
 extern bool idgen_namespace_refresh(IdgenNamespace *ns);
-extern void idgen_namespace_check_row(const IdgenNamespaceRow *row);
 extern bool idgen_namespace_owned(const IdgenNamespace *ns, Oid role);
 
 extern void idgen_namespace_require_preloaded(const char *name, int name_length);

@@ -30,6 +30,7 @@
 #include "shmem/pool.h"
 #include "shmem/shmem.h"
 #include "shmem/counters.h"
+#include "catalog/dropped.h"
 #include "catalog/tables.h"
 
 /* How long DROP DATABASE waits for the worker; it leaves within milliseconds. */
@@ -145,7 +146,7 @@ extension_dropped(bool by_table)
 	{
 		MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
 
-		idgen_tables_dropped(&tables);
+		idgen_dropped_read(&tables);
 		MemoryContextSwitchTo(old);
 		refuse_while_granted(tables.external_ms);
 	}
