@@ -3,17 +3,17 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION idgen" to load this file. \quit
 
--- CREATE EXTENSION puts the extension's schema into the search path, and another role may have made
--- an operator or a function there that fits better than PostgreSQL's own.  From here on only
--- PostgreSQL's are found.  Views and function bodies name theirs in full besides, and call
--- functions of this script with arguments of exactly their types, which no other function fits
--- better.  The path is set back when CREATE EXTENSION ends.
+-- CREATE EXTENSION puts the extension's schema into the search path, where another role may have
+-- made an operator or a function that matches better than PostgreSQL's own.  From here on only
+-- PostgreSQL's are found.  In addition, views and function bodies qualify every name, and pass
+-- arguments of exactly the declared types to functions of this script, so that no other function
+-- matches better.  The search path is restored when CREATE EXTENSION ends.
 SET LOCAL search_path TO pg_catalog, pg_temp;
 
 --
--- The authority's tables.  Only idgen writes them: guards refuse everybody
--- else, the owner included, and the authority refuses to grant from tables
--- that are not as they are made here (see src/catalog/tables.c, which lists them).
+-- The authority's tables.  Only idgen writes them: guards refuse changes by everybody else,
+-- including the owner, and the authority refuses to grant from tables that are not as this script
+-- makes them.  src/catalog/columns.h lists the columns and has to be changed with them.
 --
 
 CREATE TABLE @extschema@.idgen_namespace (
@@ -104,17 +104,17 @@ CREATE TABLE @extschema@.idgen_grant (
 );
 
 COMMENT ON TABLE @extschema@.idgen_namespace IS
-'idgen: ID spaces. The format columns never change; name is the format label, lineage tells two of one name apart. Written only by idgen functions';
+'idgen: ID spaces, one row each. The format columns never change, name is the format label, and lineage tells two namespaces of the same name apart. Times are in milliseconds, epoch_ms since 1970-01-01 UTC. Written only by functions of idgen';
 COMMENT ON TABLE @extschema@.idgen_floor IS
-'idgen: per namespace, a tick below which no worker is granted anything; raised only by fence, adoption, promotion, restore, or where a new namespace begins after a dropped one; external_end: the tick before which every grant of an external generator ends, which only rises';
+'idgen: two ticks per namespace, neither of which ever falls. floor: no worker is granted anything below it; a fence, an adoption, a promotion or a restore raises it, and so does the creation of a namespace under the name of a dropped one. external_end: every grant of an external generator ends at or before it';
 COMMENT ON TABLE @extschema@.idgen_worker IS
-'idgen: per worker number ever used, the end of everything ever granted (in ticks) and the incarnation granted last';
+'idgen: one row per worker ever used: high_water is the tick at which everything ever granted to the worker ends, and incarnation got its last grant';
 COMMENT ON TABLE @extschema@.idgen_authority IS
-'idgen: which server and database grants from here, per namespace, and what its marks add up to; never dumped, so that a copy is noticed';
+'idgen: per namespace, which server and database grant from it, and the sums of its marks. Never dumped, so that idgen notices a copy';
 COMMENT ON TABLE @extschema@.idgen_incarnation IS
-'idgen: every activation of a generator, and who asked for it';
+'idgen: every activation of a generator, and who asked for it. token_hash is that of the token that its holder was given';
 COMMENT ON TABLE @extschema@.idgen_grant IS
-'idgen: every grant, the half-open interval [start_tick, end_tick) of one worker and one incarnation';
+'idgen: every grant: the ticks from start_tick to end_tick, excluding end_tick, reserved for one worker and one incarnation';
 
 REVOKE ALL ON @extschema@.idgen_namespace, @extschema@.idgen_floor,
     @extschema@.idgen_worker, @extschema@.idgen_authority,
@@ -129,7 +129,7 @@ RETURNS trigger
 AS 'MODULE_PATHNAME', 'idgen_guard'
 LANGUAGE C;
 COMMENT ON FUNCTION @extschema@.idgen_guard() IS
-'idgen: refuses changes to the authority''s tables from outside (55000), merges the rows that their owner or a superuser restores by maximum (42501 for others), ignores what a subscription applies';
+'idgen: trigger that protects the authority''s tables. It refuses changes from outside (55000), ignores rows that a subscription applies, and merges rows that the owner of the table or a superuser restores: the higher mark wins (42501 for other roles)';
 REVOKE ALL ON FUNCTION @extschema@.idgen_guard() FROM PUBLIC;
 
 CREATE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE
@@ -191,21 +191,21 @@ RETURNS bigint
 AS 'MODULE_PATHNAME', 'idgen_next'
 LANGUAGE C VOLATILE PARALLEL SAFE COST 1;
 COMMENT ON FUNCTION @extschema@.idgen_next(text) IS
-'idgen: a new unique, positive, time-sorted 64-bit ID; waits at most idgen.wait_timeout. Errors: IG001 not_yet_valid, IG002 grant_exhausted, IG003 capacity_exhausted, IG004 clock_error, IG005 unavailable, IG006 namespace_exhausted, IG007 authority_unconfirmed, IG008 incarnation_rejected, IG009 namespace_retired';
+'idgen: returns a new ID: unique, positive, 64 bits, sorted by time. Waits at most idgen.wait_timeout. Errors: IG001 not_yet_valid, IG002 grant_exhausted, IG003 capacity_exhausted, IG004 clock_error, IG005 unavailable, IG006 namespace_exhausted, IG007 authority_unconfirmed, IG008 incarnation_rejected, IG009 namespace_retired';
 
 CREATE FUNCTION @extschema@.idgen_next_batch(count integer, namespace text DEFAULT 'default')
 RETURNS SETOF bigint
 AS 'MODULE_PATHNAME', 'idgen_next_batch'
 LANGUAGE C VOLATILE PARALLEL SAFE COST 1 ROWS 1000;
 COMMENT ON FUNCTION @extschema@.idgen_next_batch(integer, text) IS
-'idgen: exactly count new IDs, ascending, or an error; at most idgen.max_batch, 0 gives none';
+'idgen: returns exactly count new IDs in ascending order, or raises an error of idgen_next. count is 0 to idgen.max_batch (22023)';
 
 CREATE FUNCTION @extschema@.idgen_next_json(namespace text DEFAULT 'default')
 RETURNS jsonb
 AS 'MODULE_PATHNAME', 'idgen_next_json'
 LANGUAGE C VOLATILE PARALLEL SAFE COST 1;
 COMMENT ON FUNCTION @extschema@.idgen_next_json(text) IS
-'idgen: a new ID as {"id": "<digits>", "format": "<namespace>"}; a string, because JavaScript rounds numbers above 2^53';
+'idgen: returns a new ID as {"id": "<digits>", "format": "<namespace>"}. The ID is a string, because JavaScript rounds numbers above 2^53. Errors as for idgen_next';
 
 --
 -- Reading IDs.  STABLE: the format is looked up by name.
@@ -218,7 +218,7 @@ RETURNS record
 AS 'MODULE_PATHNAME', 'idgen_decode'
 LANGUAGE C STABLE PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION @extschema@.idgen_decode(bigint, text) IS
-'idgen: takes an ID apart; timestamp is the beginning of its tick. 22003 if the number is not an ID of the format, NULL for NULL';
+'idgen: takes an ID apart. timestamp is the time at which its tick begins. 22003 if the number is not an ID of the format, 22008 if its time is out of range; NULL for NULL';
 
 CREATE FUNCTION @extschema@.idgen_decode(id text, namespace text DEFAULT 'default',
     OUT format text, OUT "timestamp" timestamp with time zone, OUT tick bigint,
@@ -227,7 +227,7 @@ RETURNS record
 AS 'MODULE_PATHNAME', 'idgen_decode_text'
 LANGUAGE C STABLE PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION @extschema@.idgen_decode(text, text) IS
-'idgen: takes an ID written in decimal digits apart; 22P02 for anything but digits';
+'idgen: takes an ID apart that is written in decimal digits. 22P02 if the text has anything but digits; other errors as for a number';
 
 CREATE FUNCTION @extschema@.idgen_encode(tick bigint, worker integer, sequence integer,
     namespace text DEFAULT 'default')
@@ -235,14 +235,14 @@ RETURNS bigint
 AS 'MODULE_PATHNAME', 'idgen_encode'
 LANGUAGE C STABLE PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION @extschema@.idgen_encode(bigint, integer, integer, text) IS
-'idgen: puts an ID together, for diagnostics; 22003 for a part that does not fit, and for (0,0,0)';
+'idgen: puts an ID together from its parts, for diagnostics; it does not issue the ID. 22003 if a part does not fit, and for (0, 0, 0), which is never issued; NULL for NULL';
 
 CREATE FUNCTION @extschema@.idgen_timestamp(id bigint, namespace text DEFAULT 'default')
 RETURNS timestamp with time zone
 AS 'MODULE_PATHNAME', 'idgen_timestamp'
 LANGUAGE C STABLE PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION @extschema@.idgen_timestamp(bigint, text) IS
-'idgen: the beginning of the tick of an ID';
+'idgen: returns the time at which the tick of an ID begins. 22003 if the number is not an ID of the format, 22008 if its time is out of range; NULL for NULL';
 
 CREATE FUNCTION @extschema@.idgen_lower_bound(ts timestamp with time zone,
     namespace text DEFAULT 'default')
@@ -250,14 +250,14 @@ RETURNS bigint
 AS 'MODULE_PATHNAME', 'idgen_lower_bound'
 LANGUAGE C STABLE PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION @extschema@.idgen_lower_bound(timestamp with time zone, text) IS
-'idgen: the smallest ID a tick at or after ts can carry, for id >= lower_bound(a) AND id < lower_bound(b); 0 before the epoch, 2^63-1 past the field';
+'idgen: returns the smallest ID that a tick beginning at or after ts can carry. id >= idgen_lower_bound(a) AND id < idgen_lower_bound(b) selects the IDs of the ticks that begin from a up to b. 0 before the epoch, 2^63 - 1 past the timestamp field; NULL for NULL';
 
 CREATE FUNCTION @extschema@.idgen_format(namespace text DEFAULT 'default')
 RETURNS jsonb
 AS 'MODULE_PATHNAME', 'idgen_format'
 LANGUAGE C STABLE PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION @extschema@.idgen_format(text) IS
-'idgen: format, kind, epoch_ms (Unix), tick_ms, timestamp_bits, worker_bits, sequence_bits, horizon_ms; enough to decode elsewhere. lineage: which ID space of that name it is';
+'idgen: returns what is needed to decode IDs elsewhere: format, kind, epoch_ms (Unix), tick_ms, timestamp_bits, worker_bits, sequence_bits, horizon_ms. lineage tells two namespaces of the same name apart';
 
 --
 -- Namespaces.
@@ -278,7 +278,7 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_create_namespace(text, integer, integer, integer,
     timestamp with time zone, integer, interval, interval, integer, integer, text, text,
     interval, boolean, boolean) IS
-'idgen: creates an ID space; its format never changes. Widths sum to at most 63; tick <= grant_interval <= horizon <= 1 h. 22023 for what does not fit, 42710 if the name is taken';
+'idgen: creates an ID space, whose format never changes. The widths sum to at most 63, and tick_ms <= grant_interval <= horizon <= 1 hour. Takes part in the calling transaction. 22023 if an argument does not fit, 42710 if the name is taken';
 REVOKE ALL ON FUNCTION @extschema@.idgen_create_namespace(text, integer, integer, integer,
     timestamp with time zone, integer, interval, interval, integer, integer, text, text,
     interval, boolean, boolean) FROM PUBLIC;
@@ -288,7 +288,7 @@ RETURNS void
 AS 'MODULE_PATHNAME', 'idgen_retire_namespace'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_retire_namespace(text) IS
-'idgen: ends a namespace for ever, at once and whatever the calling transaction does: no more IDs, decoding stays, the name is taken. Only its owner (42501)';
+'idgen: retires a namespace for good, even if the calling transaction rolls back. It issues no more IDs (IG009), its IDs can still be decoded, and its name stays taken. Only its owner may do this (42501)';
 
 --
 -- Policy, privileges and external generators.
@@ -303,21 +303,21 @@ AS 'MODULE_PATHNAME', 'idgen_alter_namespace'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_alter_namespace(text, interval, text, text, interval,
     boolean, regrole) IS
-'idgen: changes the policy of a namespace, never its format. split is chosen or given up until the first grant, with durability local (22023); trust needs quorum, committed before (22023, 55000)';
+'idgen: changes the policy of a namespace, never its format; NULL leaves a setting as it is. promotion split can be chosen or given up only before the first grant and with durability local (22023). promotion trust needs durability quorum, which must have been committed before (22023, 55000). Only its owner may do this (42501)';
 
 CREATE FUNCTION @extschema@.idgen_allow(namespace text, grantee regrole, privilege text)
 RETURNS void
 AS 'MODULE_PATHNAME', 'idgen_allow'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_allow(text, regrole, text) IS
-'idgen: gives a role the privilege issue or acquire on a namespace';
+'idgen: gives a role the privilege "issue" or "acquire" on a namespace. Only its owner may do this (42501)';
 
 CREATE FUNCTION @extschema@.idgen_disallow(namespace text, grantee regrole, privilege text)
 RETURNS void
 AS 'MODULE_PATHNAME', 'idgen_disallow'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_disallow(text, regrole, text) IS
-'idgen: takes the privilege issue or acquire back';
+'idgen: takes the privilege "issue" or "acquire" on a namespace away from a role. Only its owner may do this (42501)';
 
 CREATE FUNCTION @extschema@.idgen_activate(namespace text DEFAULT 'default',
     OUT worker integer, OUT incarnation bigint, OUT grant_id bigint, OUT start_ms bigint,
@@ -326,12 +326,12 @@ RETURNS record
 AS 'MODULE_PATHNAME', 'idgen_activate'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_activate(text) IS
-'idgen: a fresh incarnation for an external generator, with its first grant. Errors as of idgen_next; needs the privilege acquire (42501)';
+'idgen: activates an external generator: returns a fresh incarnation with its token and its first grant. Milliseconds count from the epoch of the namespace. Needs the privilege "acquire" (42501); other errors as for idgen_next';
 
 CREATE TYPE @extschema@.idgen_acquired AS (worker integer, incarnation bigint,
     grant_id bigint, start_ms bigint, end_ms_exclusive bigint, format text);
 COMMENT ON TYPE @extschema@.idgen_acquired IS
-'idgen: a grant of an external generator; milliseconds count from the epoch of the namespace';
+'idgen: a grant of an external generator: it may issue from start_ms up to, but not including, end_ms_exclusive. Milliseconds count from the epoch of the namespace';
 
 CREATE FUNCTION @extschema@.idgen_acquire_grant(namespace text, incarnation bigint,
     request_id uuid, token text, after_grant bigint, length interval DEFAULT NULL)
@@ -339,21 +339,21 @@ RETURNS @extschema@.idgen_acquired
 AS 'MODULE_PATHNAME', 'idgen_acquire_grant'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_acquire_grant(text, bigint, uuid, text, bigint, interval) IS
-'idgen: the next grant of an incarnation; a request id that was answered gets the same grant again, or 22023 with another length';
+'idgen: returns the next grant of an incarnation. after_grant is the grant that it follows. The request_id that was answered last gets the same grant again, or 22023 if it asks for another length; IG008 if the incarnation has ended or somebody else uses it';
 
 CREATE FUNCTION @extschema@.idgen_deactivate(incarnation bigint, token text)
 RETURNS void
 AS 'MODULE_PATHNAME', 'idgen_deactivate'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_deactivate(bigint, text) IS
-'idgen: an external generator ends its incarnation; its worker is free again when its last grant ends';
+'idgen: ends the incarnation of an external generator, at its own request. Its worker is free again when its last grant ends. IG008 if the token is wrong';
 
 CREATE FUNCTION @extschema@.idgen_end_incarnation(incarnation bigint)
 RETURNS void
 AS 'MODULE_PATHNAME', 'idgen_end_incarnation'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_end_incarnation(bigint) IS
-'idgen: the owner of a namespace ends somebody else''s incarnation';
+'idgen: ends an incarnation, at the request of the owner of its namespace (42501 for other roles). Its worker is free again when its last grant ends';
 
 CREATE FUNCTION @extschema@.idgen_adopt_namespace(name text, above bigint DEFAULT NULL,
     first_worker integer DEFAULT NULL, last_worker integer DEFAULT NULL)
@@ -361,21 +361,21 @@ RETURNS void
 AS 'MODULE_PATHNAME', 'idgen_adopt_namespace'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_adopt_namespace(text, bigint, integer, integer) IS
-'idgen: an operator''s word that the original of a copied authority never issues again, or keeps to other workers. Fences, at once, whatever the calling transaction does';
+'idgen: confirms that the original of a copied namespace will never issue IDs again, or that it uses other workers than first_worker to last_worker. Fences the namespace above the ID above, even if the calling transaction rolls back. Only its owner may do this (42501)';
 
 CREATE FUNCTION @extschema@.idgen_fence_namespace(name text, above bigint DEFAULT NULL)
 RETURNS void
 AS 'MODULE_PATHNAME', 'idgen_fence_namespace'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_fence_namespace(text, bigint) IS
-'idgen: moves all that will be issued past what a lost copy of the authority can have granted, and past the ID above; at once, whatever the calling transaction does. Ends every incarnation';
+'idgen: moves all future IDs past everything that a lost copy of the authority can have granted, and past the ID above, even if the calling transaction rolls back. Ends every incarnation. Only the owner may do this (42501)';
 
 CREATE FUNCTION @extschema@.idgen_confirm_clock()
 RETURNS void
 AS 'MODULE_PATHNAME', 'idgen_confirm_clock'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_confirm_clock() IS
-'idgen: an operator''s word that the clock of this server is right as it is now, after a step. At once, for all databases, whatever the calling transaction does';
+'idgen: confirms that the clock of this server is right as it is now, after it was set. Takes effect at once for all databases, even if the calling transaction rolls back';
 REVOKE ALL ON FUNCTION @extschema@.idgen_confirm_clock() FROM PUBLIC;
 
 --
@@ -405,7 +405,7 @@ BEGIN ATOMIC
     LEFT JOIN @extschema@.idgen_incarnation i ON i.incarnation OPERATOR(pg_catalog.=) g.incarnation;
 END;
 COMMENT ON FUNCTION @extschema@.idgen_trace(bigint, text) IS
-'idgen: the grant and incarnation an ID was reserved under, and who activated it; no row if that is no longer recorded, or was never granted here';
+'idgen: returns the grant and the incarnation under which an ID was reserved, and who activated the incarnation. Returns no row if this is no longer recorded, or if nothing was granted here';
 REVOKE ALL ON FUNCTION @extschema@.idgen_trace(bigint, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION @extschema@.idgen_trace(bigint, text) TO pg_monitor;
 
@@ -425,7 +425,7 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'idgen_stat_counters'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION @extschema@.idgen_stat_counters() IS
-'idgen: counters of the namespaces of this database used since the server started; see view idgen_stat_namespace';
+'idgen: counters of the namespaces of this database that were used since the server started; see view idgen_stat_namespace';
 
 CREATE FUNCTION @extschema@.idgen_stat_cursors(OUT database oid, OUT namespace text,
     OUT uuid uuid, OUT worker integer, OUT incarnation bigint, OUT ids bigint,
@@ -435,7 +435,7 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'idgen_stat_cursors'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION @extschema@.idgen_stat_cursors() IS
-'idgen: the cursors of this server, of all databases; see view idgen_stat_cursor';
+'idgen: the cursors of this server, in all databases; see view idgen_stat_cursor';
 
 CREATE FUNCTION @extschema@.idgen_stat_authority_process(OUT pid integer,
     OUT started timestamp with time zone, OUT last_round timestamp with time zone,
@@ -450,7 +450,7 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'idgen_stat_authority_process'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION @extschema@.idgen_stat_authority_process() IS
-'idgen: the authority process of this database, and this server; see view idgen_stat_authority';
+'idgen: the authority process of this database, and the state of this server; see view idgen_stat_authority';
 
 REVOKE ALL ON FUNCTION @extschema@.idgen_stat_counters(), @extschema@.idgen_stat_cursors(),
     @extschema@.idgen_stat_authority_process() FROM PUBLIC;
@@ -509,7 +509,7 @@ CROSS JOIN LATERAL (SELECT
         AND w.worker OPERATOR(pg_catalog.>=) n.first_worker AND w.worker OPERATOR(pg_catalog.<=) n.last_worker
         AND (w.worker OPERATOR(pg_catalog.%) a.split_modulus) OPERATOR(pg_catalog.=) a.split_remainder) AS reserved) w;
 COMMENT ON VIEW @extschema@.idgen_stat_namespace IS
-'idgen: one row per namespace of this database: state, what was issued and waited for since stats_reset, workers, how long the timestamp field lasts. last_error is an SQLSTATE';
+'idgen: one row per namespace of this database: its state, what it issued and waited for since stats_reset, its workers, and when its timestamp field ends. last_error is an SQLSTATE';
 
 CREATE VIEW @extschema@.idgen_stat_cursor AS
 SELECT d.datname AS database, c.namespace, c.worker, c.incarnation, c.ids, c.last_tick,
@@ -517,7 +517,7 @@ SELECT d.datname AS database, c.namespace, c.worker, c.incarnation, c.ids, c.las
 FROM @extschema@.idgen_stat_cursors() c
 LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) c.database;
 COMMENT ON VIEW @extschema@.idgen_stat_cursor IS
-'idgen: one row per cursor of this server; runway_ms is how long its grants last from now (negative: they are over)';
+'idgen: one row per cursor of this server. runway_ms is how long its grants last from now; it is negative if they have ended';
 
 CREATE VIEW @extschema@.idgen_stat_authority AS
 SELECT w.*, pg_catalog.pg_total_relation_size('@extschema@.idgen_grant'::pg_catalog.regclass) AS grant_bytes,
@@ -525,10 +525,10 @@ SELECT w.*, pg_catalog.pg_total_relation_size('@extschema@.idgen_grant'::pg_cata
         WHERE i.state OPERATOR(pg_catalog.=) 'active') AS incarnations_active
 FROM @extschema@.idgen_stat_authority_process() w;
 COMMENT ON VIEW @extschema@.idgen_stat_authority IS
-'idgen: one row: the authority process of this database (pid is null while none is needed), free cursors, kernel clock, fsync';
+'idgen: one row: the authority process of this database (pid is null while none is needed), free cursors, the kernel clock, and fsync';
 
--- What idgen_external_workers_max() and idgen_external_role_max() say, in SQL: a worker is held until
--- its grant ends, also if its incarnation ended before.
+-- idgen_external_workers_max() and idgen_external_role_max() of src/core/worker.c, in SQL.  A worker
+-- is held until its grant ends, even if its incarnation has ended before.
 CREATE VIEW @extschema@.idgen_stat_role AS
 SELECT h.namespace, h.role, h.workers, greatest(m.all_max OPERATOR(pg_catalog./) 2, 1::bigint) AS workers_max,
     pg_catalog.sum(h.workers) OVER (PARTITION BY h.namespace)::bigint AS all_workers, m.all_max AS all_workers_max
@@ -552,7 +552,7 @@ CROSS JOIN LATERAL (SELECT greatest(t.total OPERATOR(pg_catalog.-) greatest(leas
     pg_catalog.current_setting('idgen.max_workers_per_namespace')::bigint, t.total OPERATOR(pg_catalog./) 4), 1::bigint),
     0::bigint) AS all_max) m;
 COMMENT ON VIEW @extschema@.idgen_stat_role IS
-'idgen: one row per namespace and role that has external generators: workers that they hold, the most that one role may hold, and both for all roles together';
+'idgen: one row per namespace and role that has external generators: the workers that they hold, the most that one role may hold, and both for all roles together';
 
 GRANT SELECT ON @extschema@.idgen_stat_namespace, @extschema@.idgen_stat_cursor,
     @extschema@.idgen_stat_authority, @extschema@.idgen_stat_role TO pg_monitor;
@@ -562,7 +562,7 @@ RETURNS void
 AS 'MODULE_PATHNAME', 'idgen_stat_reset'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_stat_reset() IS
-'idgen: counts from zero again, for all namespaces of this database';
+'idgen: sets the counters of all namespaces of this database to zero';
 REVOKE ALL ON FUNCTION @extschema@.idgen_stat_reset() FROM PUBLIC;
 
 SELECT @extschema@.idgen_create_namespace('default'::pg_catalog.text, 41, 10, 12,

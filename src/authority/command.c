@@ -16,12 +16,12 @@
 #include "authority/fence.h"
 #include "authority/round.h"
 #include "authority/transaction.h"
-#include "catalog/grant_rows.h"
+#include "catalog/incarnation_rows.h"
 #include "catalog/marks.h"
 #include "catalog/namespace_cache.h"
 #include "catalog/namespace_rows.h"
 #include "catalog/policy_lock.h"
-#include "catalog/tables.h"
+#include "catalog/table_lock.h"
 #include "clock.h"
 #include "shmem/clock_judge.h"
 #include "shmem/counters.h"
@@ -231,7 +231,7 @@ deactivate(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *afterma
 	}
 	(void) find_and_hold(row.namespace_name, error, aftermath);
 	if (row.active && error->kind == IDGEN_ERROR_NONE)
-		idgen_grant_rows_deactivate(ticket->request.incarnation);
+		idgen_incarnation_rows_deactivate(ticket->request.incarnation);
 }
 
 /* The owner of a namespace ends any incarnation of it. */
@@ -241,7 +241,7 @@ end_incarnation(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *af
 	IdgenIncarnationRow row;
 	IdgenNamespace *ns = NULL;
 
-	if (idgen_grant_rows_read_incarnation(ticket->request.incarnation, &row))
+	if (idgen_incarnation_rows_read(ticket->request.incarnation, &row))
 	{
 		ns = find_and_hold(row.namespace_name, error, aftermath);
 		if (error->kind != IDGEN_ERROR_NONE)
@@ -261,7 +261,7 @@ end_incarnation(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *af
 		return;
 	}
 	if (row.active)
-		idgen_grant_rows_end_incarnation(ticket->request.incarnation);
+		idgen_incarnation_rows_end(ticket->request.incarnation);
 	aftermath->kill_incarnation = !row.external;
 }
 
@@ -276,7 +276,7 @@ carry_out_command(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *
 	const IdgenRequest *request = &ticket->request;
 	IdgenNamespace *ns;
 
-	if (!idgen_tables_open(error))
+	if (!idgen_table_lock_all_now(error))
 		return;
 	switch (request->kind)
 	{

@@ -20,9 +20,9 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "catalog/identity.h"
 #include "catalog/marks.h"
 #include "clock.h"
+#include "random.h"
 #include "shmem/counters.h"
 #include "shmem/pool.h"
 

@@ -16,11 +16,12 @@
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
 
-#include "catalog/grant_rows.h"
 #include "catalog/identity.h"
+#include "catalog/incarnation_rows.h"
 #include "catalog/namespace_rows.h"
-#include "catalog/tables.h"
+#include "catalog/rows.h"
 #include "clock.h"
+#include "random.h"
 #include "settings.h"
 #include "shmem/clock_judge.h"
 #include "shmem/counters.h"
@@ -110,10 +111,10 @@ idgen_fence_raise(const IdgenNamespace *ns, int64 above)
 	};
 
 	raise_floor(ns, &facts);
-	idgen_grant_rows_end_all(ns->name);
+	idgen_incarnation_rows_end_all(ns->name);
 	idgen_namespace_rows_reset_sums(ns->name);
 	idgen_counters_add(idgen_counters_get(MyDatabaseId, ns->name),
-					IDGEN_COUNTER_FENCES, 1);
+					   IDGEN_COUNTER_FENCES, 1);
 }
 
 /*
@@ -126,9 +127,9 @@ idgen_fence_take_over(const IdgenNamespace *ns)
 	IdgenIdentity here;
 
 	idgen_identity_read(&here);
-	idgen_identity_make_uuid(&row.uuid);
+	idgen_random_uuid(&row.uuid);
 	if (!ns->has_identity)
-		idgen_namespace_rows_format_text(&ns->row.layout, row.format);
+		idgen_rows_format_text(&ns->row.layout, row.format);
 	row.split_modulus = ns->row.split_parts;
 	row.split_remainder = idgen_split_class(here.timeline, ns->row.split_parts);
 	row.identity = here;
@@ -156,32 +157,11 @@ begin_anew(const IdgenNamespace *ns)
 {
 	pg_uuid_t	lineage;
 
-	idgen_identity_make_uuid(&lineage);
+	idgen_random_uuid(&lineage);
 	idgen_namespace_rows_write_lineage(ns->name, &lineage);
 	idgen_namespace_rows_raise_floor(ns->name, idgen_namespace_rows_highest_mark(ns->name));
-	idgen_grant_rows_end_all(ns->name);
+	idgen_incarnation_rows_end_all(ns->name);
 	idgen_fence_take_over(ns);
-}
-
-/* The promotion policy, by its name. */
-static IdgenPromotion
-promotion_policy(const IdgenNamespace *ns)
-{
-	static const struct
-	{
-		const char *name;
-		IdgenPromotion policy;
-	}			policies[] = {
-		{"fence", IDGEN_PROMOTION_FENCE},
-		{"split", IDGEN_PROMOTION_SPLIT},
-		{"trust", IDGEN_PROMOTION_TRUST},
-		{"refuse", IDGEN_PROMOTION_REFUSE},
-	};
-
-	for (size_t i = 0; i < lengthof(policies); i++)
-		if (strcmp(ns->row.promotion, policies[i].name) == 0)
-			return policies[i].policy;
-	return IDGEN_PROMOTION_REFUSE;
 }
 
 /*
@@ -231,7 +211,7 @@ static IdgenPromotionFacts
 promotion_facts(const IdgenNamespace *ns, const IdgenIdentity *here)
 {
 	IdgenPromotionFacts facts = {
-		.policy = promotion_policy(ns),
+		.policy = ns->row.promotion,
 		.is_recreated = idgen_identity_is_recreated(&ns->authority.identity, here),
 		.recorded = ns->authority.identity.timeline,
 		.present = here->timeline,
@@ -272,7 +252,7 @@ change_timeline(const IdgenNamespace *ns, const IdgenPromotionFacts *facts,
 			if (begun_ms != IDGEN_BEGUN_NEVER)
 				pass_ancestors(ns, begun_ms);
 			pass_dropped(ns);
-			idgen_grant_rows_end_all(ns->name);
+			idgen_incarnation_rows_end_all(ns->name);
 			idgen_fence_take_over(ns);
 			return IDGEN_OWNERSHIP_CHANGED;
 		case IDGEN_PROMOTION_WAIT:

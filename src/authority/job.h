@@ -27,7 +27,7 @@ typedef struct IdgenJob
 	/* --- once it is open */
 	IdgenNamespace *ns;
 	IdgenMarks *marks;
-	IdgenCounters *stats;			/* NULL until something is counted */
+	IdgenCounters *stats;		/* NULL until something is counted */
 	int64		now;			/* the clock, in ticks */
 	int64		not_before;		/* the first tick of a fresh incarnation: now,
 								 * or later if the clock was set back */

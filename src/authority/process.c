@@ -30,10 +30,11 @@
 #include "authority/round.h"
 #include "authority/transaction.h"
 #include "background.h"
-#include "catalog/identity.h"
+#include "catalog/incarnation_rows.h"
 #include "catalog/policy_lock.h"
-#include "catalog/tables.h"
+#include "catalog/table_lock.h"
 #include "clock.h"
+#include "random.h"
 #include "settings.h"
 #include "shmem/authorities.h"
 #include "shmem/counters.h"
@@ -120,9 +121,9 @@ end_incarnations(IdgenAuthority *authority, const int64 *incarnations, int count
 		IdgenError	error;
 
 		idgen_transaction_begin(&transaction);
-		if (idgen_tables_open(&error))
+		if (idgen_table_lock_all_now(&error))
 			for (int i = 0; i < count; i++)
-				idgen_grant_rows_end_incarnation(incarnations[i]);
+				idgen_incarnation_rows_end(incarnations[i]);
 		idgen_transaction_commit(&transaction);
 	}
 	PG_CATCH();

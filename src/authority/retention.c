@@ -15,11 +15,12 @@
 #include "authority/authority.h"
 #include "authority/transaction.h"
 #include "catalog/grant_rows.h"
-#include "catalog/identity.h"
+#include "catalog/incarnation_rows.h"
 #include "catalog/marks.h"
 #include "catalog/namespace_cache.h"
-#include "catalog/tables.h"
+#include "catalog/table_lock.h"
 #include "clock.h"
+#include "random.h"
 #include "settings.h"
 
 /* How often grants are compacted, and of how many workers at a time. */
@@ -76,7 +77,7 @@ is_any(const IdgenMarks *marks)
 static void
 forget_incarnations(void)
 {
-	(void) idgen_grant_rows_forget_incarnations(idgen_grant_retention_s);
+	(void) idgen_incarnation_rows_forget(idgen_grant_retention_s);
 
 	/* which of them have not ended is to be read anew */
 	idgen_marks_forget_all();
@@ -88,7 +89,7 @@ tidy_up(IdgenRetention *retention, int64 now_us)
 {
 	IdgenError	error;
 
-	if (idgen_tables_open(&error))
+	if (idgen_table_lock_all_now(&error))
 	{
 		compact_some();
 		if (now_us >= retention->incarnations_due_us)

@@ -46,10 +46,11 @@
 
 #include "authority/promise.h"
 #include "authority/transaction.h"
-#include "catalog/identity.h"
+#include "catalog/mark_rows.h"
 #include "catalog/policy_lock.h"
-#include "catalog/tables.h"
+#include "catalog/table_lock.h"
 #include "clock.h"
+#include "random.h"
 #include "shmem/authorities.h"
 #include "shmem/counters.h"
 
@@ -88,7 +89,7 @@ idgen_round_add(IdgenRound *round, IdgenJob *job, int32 worker, const IdgenMark 
 	decision->row.marks = job->marks;
 	decision->row.worker = worker;
 	decision->row.mark = mark;
-	decision->row.grant_id = idgen_identity_make_number();
+	decision->row.grant_id = idgen_random_number();
 	decision->row.grant = *grant;
 	decision->row.now = job->now;
 	return decision;
@@ -110,7 +111,7 @@ end_strangers(const IdgenRound *round)
 	for (int i = 0; i < count; i++)
 		living[i] = round->surveys[i].incarnation;
 	count += idgen_confirm_first_incarnations(confirm, &living[count]);
-	idgen_grant_rows_end_strangers(&idgen_shared->boot, living, count);
+	idgen_incarnation_rows_end_strangers(&idgen_shared->boot, living, count);
 }
 
 /* Log what an operator should know of a namespace. */
@@ -204,7 +205,7 @@ lock_marks(IdgenRound *round)
 			tids[count] = round->decisions[i].row.mark->tid;
 			jobs[count++] = round->decisions[i].job;
 		}
-	locked = idgen_grant_rows_lock_marks(tids, count);
+	locked = idgen_mark_rows_lock_marks(tids, count);
 	for (int i = 0; i < count; i++)
 		if (!locked[i])
 			leave_out(jobs[i]);
@@ -232,8 +233,8 @@ forget_left_out(IdgenRound *round)
 static void
 lock_decided(IdgenRound *round)
 {
-	lock_namespaces(round, false, idgen_grant_rows_lock_authorities);
-	lock_namespaces(round, true, idgen_grant_rows_lock_floors);
+	lock_namespaces(round, false, idgen_mark_rows_lock_authorities);
+	lock_namespaces(round, true, idgen_mark_rows_lock_floors);
 	lock_marks(round);
 	forget_left_out(round);
 }
@@ -424,7 +425,7 @@ carry_out_round(IdgenRound *round, const IdgenTransaction *transaction)
 	/* inside: should either fail, the transaction gives back locks and files */
 	idgen_clock_judge(&round->clock);
 	idgen_clock_judge_save();
-	open = idgen_tables_open(&error);
+	open = idgen_table_lock_all_now(&error);
 	if (open)
 		decide_and_write(round);
 	else

@@ -12,6 +12,7 @@
 #include "authority/confirm.h"
 #include "authority/job.h"
 #include "catalog/grant_rows.h"
+#include "catalog/incarnation_rows.h"
 #include "shmem/clock_judge.h"
 #include "shmem/pool.h"
 #include "shmem/request_queue.h"

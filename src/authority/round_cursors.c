@@ -9,8 +9,8 @@
 #include "miscadmin.h"
 #include "utils/acl.h"
 
-#include "catalog/identity.h"
 #include "clock.h"
+#include "random.h"
 #include "settings.h"
 #include "shmem/counters.h"
 
@@ -123,8 +123,8 @@ eligible_tick(const IdgenJob *job)
 
 	if (idgen_max_workers_per_namespace > 1)
 		return job->not_before;
-	run_ahead_ms = idgen_grant_rows_run_ahead(job->name, job->now,
-											  job->ns->row.run_ahead_ms);
+	run_ahead_ms = idgen_incarnation_rows_run_ahead(job->name, job->now,
+													job->ns->row.run_ahead_ms);
 	return idgen_grant_ordered_start(job->not_before,
 									 run_ahead_ms / job->ns->row.layout.tick_ms,
 									 idgen_marks_highest(job->marks));
@@ -142,7 +142,7 @@ describe_cursor(IdgenJob *job, int32 worker, IdgenSlotInfo *owner)
 	owner->namespace_uuid = job->uuid;
 	strlcpy(owner->namespace_name, job->name, NAMEDATALEN);
 	owner->worker = worker;
-	owner->incarnation = idgen_identity_make_number();
+	owner->incarnation = idgen_random_number();
 	owner->epoch_ms = layout->epoch_ms;
 	owner->tick_ms = layout->tick_ms;
 	owner->account = idgen_counters_account(stats);

@@ -8,8 +8,8 @@
 
 #include "miscadmin.h"
 
-#include "catalog/identity.h"
-#include "catalog/tables.h"
+#include "catalog/scan.h"
+#include "random.h"
 #include "settings.h"
 #include "shmem/counters.h"
 
@@ -51,7 +51,7 @@ static bool
 role_may_acquire(const IdgenNamespace *ns, Oid role)
 {
 	return idgen_namespace_owned(ns, role) ||
-		idgen_tables_privileged(ns->name, IDGEN_PRIVILEGE_ACQUIRE, role, 0);
+		idgen_scan_privileged(ns->name, IDGEN_PRIVILEGE_ACQUIRE, role, 0);
 }
 
 /* How many workers external generators hold, and those of one role. */
@@ -144,7 +144,7 @@ decide_activation(IdgenRound *round, IdgenJob *job, const IdgenTicket *ticket,
 	decision->issues_until = job->now;
 	decision->row.external = true;
 	decision->row.fresh = true;
-	decision->row.incarnation = idgen_identity_make_number();
+	decision->row.incarnation = idgen_random_number();
 	decision->row.holder = make_holder(ticket, role);
 }
 
@@ -160,7 +160,7 @@ idgen_round_is_holder(const IdgenTicket *ticket, IdgenIncarnationRow *row)
 	const char *role = GetUserNameFromId(ticket->role, true);
 	uint8		difference = 0;
 
-	if (!idgen_grant_rows_read_incarnation(ticket->request.incarnation, row))
+	if (!idgen_incarnation_rows_read(ticket->request.incarnation, row))
 		return false;
 	for (int i = 0; i < IDGEN_TOKEN_HASH_SIZE; i++)
 		difference |= row->token_hash[i] ^ ticket->request.token_hash[i];
@@ -283,7 +283,7 @@ chain_facts(const IdgenJob *job, const IdgenRequest *request, int32 worker,
 static void
 end_forked(IdgenJob *job, int64 incarnation, IdgenAnswer *answer)
 {
-	idgen_grant_rows_end_incarnation(incarnation);
+	idgen_incarnation_rows_end(incarnation);
 	idgen_marks_note_ended(job->marks, incarnation);
 	idgen_counters_add(idgen_job_stats(job), IDGEN_COUNTER_FORKS, 1);
 	reject(job, answer,

@@ -10,10 +10,12 @@
 #include "miscadmin.h"
 
 #include "authority/fence.h"
-#include "catalog/identity.h"
+#include "catalog/integrity.h"
+#include "catalog/mark_rows.h"
 #include "catalog/namespace_rows.h"
 #include "catalog/policy_lock.h"
 #include "catalog/tables.h"
+#include "random.h"
 #include "settings.h"
 #include "shmem/counters.h"
 #include "shmem/ended.h"
@@ -102,7 +104,7 @@ bring_marks(IdgenJob *job)
 		 * next time
 		 */
 		uint64		version = idgen_tables_version;
-		uint64		fingerprint = idgen_tables_fingerprint();
+		uint64		fingerprint = idgen_integrity_fingerprint();
 
 		marks->loaded = fingerprint == marks->fingerprint;
 		marks->tables_version = version;
@@ -111,8 +113,8 @@ bring_marks(IdgenJob *job)
 		return true;
 
 	marks->tables_version = idgen_tables_version;
-	marks->fingerprint = idgen_tables_fingerprint();
-	switch (idgen_grant_rows_load_marks(job->name, marks))
+	marks->fingerprint = idgen_integrity_fingerprint();
+	switch (idgen_mark_rows_load(job->name, marks))
 	{
 		case IDGEN_LOAD_OK:
 			return true;

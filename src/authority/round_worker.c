@@ -6,7 +6,7 @@
 
 #include "authority/round.h"
 
-#include "catalog/identity.h"
+#include "random.h"
 
 /* Insert a number into an ascending array, unless it is there. */
 static size_t
@@ -59,7 +59,7 @@ choose_worker(const IdgenRound *round, const IdgenJob *job, int32 *worker)
 	memcpy(busy, taken, count * sizeof(int64));
 	count = add_held(round, job, busy, count);
 	chosen = idgen_worker_choose(&range, busy, count,
-								 (uint64) idgen_identity_make_number());
+								 (uint64) idgen_random_number());
 	if (chosen < 0)
 	{
 		count = add_held(round, job, busy, 0);

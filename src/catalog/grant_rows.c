@@ -1,9 +1,9 @@
 /*
  * grant_rows.c
- *		Read and write marks, grants and incarnations.
+ *		Write grants, with all that goes with them, and read them again.
  *
- * All of it in transactions of the authority worker.  Marks are reached by their
- * place (ctid), so that dead versions kept by a long transaction cost nothing.
+ * By the authority process, in its transactions.  Marks are reached by their place
+ * (ctid), so that dead versions kept by a long transaction cost nothing.
  */
 #include "compat.h"
 
@@ -13,118 +13,9 @@
 #include "utils/builtins.h"
 #include "utils/uuid.h"
 
-#include "catalog/namespace_rows.h"
 #include "catalog/query.h"
 
-/*
- * Read the marks of a namespace, after seeing that they add up to what the
- * authority has written (S3).
- */
-IdgenLoadResult
-idgen_grant_rows_load_marks(const char *name, IdgenMarks *marks)
-{
-	IdgenFloorRow floor;
-	bool		isnull;
-
-	marks->loaded = false;
-	if (idgen_query_run_for(IDGEN_SQL_FIND_AUTHORITY, name) == 0)
-		return IDGEN_LOAD_NO_IDENTITY;
-	marks->authority_tid = *idgen_query_tid(idgen_query_value(0, 1, &isnull));
-	if (idgen_query_run_for(IDGEN_SQL_SUMS_HOLD, name) == 0 ||
-		!DatumGetBool(idgen_query_value(0, 1, &isnull)))
-		return IDGEN_LOAD_DAMAGED;
-	(void) idgen_namespace_rows_floor(name, &floor);
-	marks->floor = floor.floor;
-	marks->external_end = floor.external_end;
-	marks->floor_tid = floor.tid;
-
-	marks->count = 0;
-	for (uint64 i = 0, n = idgen_query_run_for(IDGEN_SQL_READ_MARKS, name); i < n; i++)
-	{
-		IdgenMark	mark;
-
-		mark.worker = DatumGetInt32(idgen_query_value(i, 1, &isnull));
-		mark.high_water = DatumGetInt64(idgen_query_value(i, 2, &isnull));
-		mark.incarnation = DatumGetInt64(idgen_query_value(i, 3, &isnull));
-		if (isnull)
-			mark.incarnation = 0;
-		mark.tid = *idgen_query_tid(idgen_query_value(i, 4, &isnull));
-		mark.external = DatumGetBool(idgen_query_value(i, 5, &isnull)) && !isnull;
-		mark.active = DatumGetBool(idgen_query_value(i, 7, &isnull)) && !isnull;
-		mark.role[0] = '\0';
-		if (mark.external)
-			strlcpy(mark.role,
-					TextDatumGetCString(idgen_query_value(i, 6, &isnull)),
-					NAMEDATALEN);
-		idgen_marks_add(marks, &mark);
-	}
-	marks->loaded = true;
-	return IDGEN_LOAD_OK;
-}
-
-/* --- locking rows */
-
-/*
- * Lock the row versions at "tids", as far as nobody else has locked them and
- * they are still the latest.  Returns which are locked.
- */
-static bool *
-lock_rows(IdgenQuery statement, const ItemPointerData *tids, int count)
-{
-	Datum	   *datums = palloc(Max(count, 1) * sizeof(Datum));
-	bool	   *locked = palloc0(Max(count, 1) * sizeof(bool));
-	Datum		values[1];
-	uint64		found_count;
-
-	for (int i = 0; i < count; i++)
-		datums[i] = PointerGetDatum(&tids[i]);
-	values[0] = idgen_query_tid_array(datums, count);
-	found_count = count == 0 ? 0 : idgen_query_run(statement, values, NULL);
-	for (uint64 i = 0; i < found_count; i++)
-	{
-		bool		isnull;
-		ItemPointer tid =
-			idgen_query_tid(idgen_query_value(i, 1, &isnull));
-
-		for (int j = 0; j < count; j++)
-			if (ItemPointerEquals(tid, unconstify(ItemPointerData *, &tids[j])))
-				locked[j] = true;
-	}
-	return locked;
-}
-
-/* Lock the authority rows of namespaces; returns which could be. */
-bool *
-idgen_grant_rows_lock_authorities(IdgenMarks *const *marks, int count)
-{
-	ItemPointerData *tids = palloc(Max(count, 1) * sizeof(ItemPointerData));
-
-	for (int i = 0; i < count; i++)
-		tids[i] = marks[i]->authority_tid;
-	return lock_rows(IDGEN_SQL_LOCK_AUTHORITIES, tids, count);
-}
-
-/* Lock the floor rows of namespaces; returns which could be. */
-bool *
-idgen_grant_rows_lock_floors(IdgenMarks *const *marks, int count)
-{
-	ItemPointerData *tids = palloc(Max(count, 1) * sizeof(ItemPointerData));
-
-	for (int i = 0; i < count; i++)
-		tids[i] = marks[i]->floor_tid;
-	return lock_rows(IDGEN_SQL_LOCK_FLOORS, tids, count);
-}
-
-/* Lock rows of idgen_worker; returns which could be. */
-bool *
-idgen_grant_rows_lock_marks(const ItemPointerData *tids, int count)
-{
-	return lock_rows(IDGEN_SQL_LOCK_MARKS, tids, count);
-}
-
-/* --- writing grants */
-
-/* A selection of grant rows, by column. */
+/* Some of the grants to be written, from which arrays of columns are made. */
 typedef struct IdgenColumns
 {
 	int			count;
@@ -142,7 +33,7 @@ columns_begin(IdgenColumns *columns, int count_max)
 	columns->nulls = palloc0(Max(count_max, 1) * sizeof(bool));
 }
 
-/* FILL_COLUMN(columns, row, value): the i-th datum is value, with row the i-th. */
+/* FILL_COLUMN(columns, row, value): set each datum to "value" of its "row". */
 #define FILL_COLUMN(columns, row, value) \
 	do { \
 		for (int i_ = 0; i_ < (columns)->count; i_++) \
@@ -201,10 +92,10 @@ column_requests(IdgenColumns *columns)
 	for (int i = 0; i < columns->count; i++)
 		columns->nulls[i] = columns->rows[i]->request_id == NULL;
 	return idgen_query_nullable_array(columns->datums, columns->nulls, columns->count,
-						  UUIDOID);
+									  UUIDOID);
 }
 
-/* The length asked for in a request; null where it is the namespace's usual one. */
+/* The length that a request asked for; null where it is the namespace's usual one. */
 static Datum
 column_asked(IdgenColumns *columns)
 {
@@ -212,7 +103,7 @@ column_asked(IdgenColumns *columns)
 	for (int i = 0; i < columns->count; i++)
 		columns->nulls[i] = columns->rows[i]->asked_ms == 0;
 	return idgen_query_nullable_array(columns->datums, columns->nulls, columns->count,
-						  INT8OID);
+									  INT8OID);
 }
 
 /* What a grant adds to the sum of its namespace's marks. */
@@ -224,11 +115,11 @@ added_mark(const IdgenGrantRow *row)
 }
 
 /*
- * What external generators are promised of a namespace rises with each grant that
- * ends later than all before it, and never falls.
+ * Raise the end of external grants of each namespace.  It rises with each external grant
+ * that ends later than all before it, and never falls.
  */
 static void
-note_promises(IdgenColumns *all)
+note_external_ends(IdgenColumns *all)
 {
 	for (int i = 0; i < all->count; i++)
 	{
@@ -241,8 +132,8 @@ note_promises(IdgenColumns *all)
 }
 
 /*
- * Note where the marks just written are now.  The statement returned
- * namespace, worker and ctid of each.
+ * Note the place of the marks just written.  The query returned namespace, worker and
+ * ctid of each.
  */
 static void
 note_marks(IdgenColumns *columns)
@@ -314,7 +205,7 @@ write_later_marks(IdgenColumns *later)
 	note_marks(later);
 }
 
-/* How many namespaces some rows are of. */
+/* How many namespaces the rows belong to. */
 static int
 count_namespaces(const IdgenColumns *columns)
 {
@@ -331,7 +222,7 @@ count_namespaces(const IdgenColumns *columns)
 	return count;
 }
 
-/* Note where the authority rows just written are now. */
+/* Note the place of the authority rows just written. */
 static void
 note_authorities(IdgenColumns *all)
 {
@@ -347,7 +238,7 @@ note_authorities(IdgenColumns *all)
 	}
 }
 
-/* Add to the sums that guard the marks; before the marks in memory move. */
+/* Add to the sums that guard the marks, before the marks in memory change. */
 static void
 write_sums(IdgenColumns *all)
 {
@@ -366,9 +257,9 @@ write_sums(IdgenColumns *all)
 	note_authorities(all);
 }
 
-/* Raise what external generators are promised; most rounds raise nothing. */
+/* Write the ends of external grants; most rounds raise none. */
 static void
-write_promises(IdgenColumns *all)
+write_external_ends(IdgenColumns *all)
 {
 	IdgenColumns raising;
 	Datum		values[2];
@@ -384,7 +275,7 @@ write_promises(IdgenColumns *all)
 	FILL_COLUMN(&raising, row, Int64GetDatum(row->external_added));
 	values[1] = idgen_query_int8_array(raising.datums, raising.count);
 	idgen_query_expect(idgen_query_run(IDGEN_SQL_RAISE_EXTERNAL_ENDS, values, NULL),
-						   count_namespaces(&raising));
+					   count_namespaces(&raising));
 	for (uint64 i = 0; i < idgen_query_rows(); i++)
 	{
 		bool		isnull;
@@ -421,7 +312,7 @@ write_incarnations(IdgenColumns *fresh, const pg_uuid_t *boot)
 	values[5] = idgen_query_nullable_array(fresh->datums, fresh->nulls, fresh->count, TEXTOID);
 	FILL_COLUMN(fresh, row,
 				row->holder ? idgen_query_bytes(row->holder->request->token_hash,
-										  IDGEN_TOKEN_HASH_SIZE) : (Datum) 0);
+												IDGEN_TOKEN_HASH_SIZE) : (Datum) 0);
 	values[6] = idgen_query_nullable_array(fresh->datums, fresh->nulls, fresh->count, BYTEAOID);
 	values[7] = UUIDPGetDatum(boot);
 	for (int i = 0; i < fresh->count; i++)
@@ -431,7 +322,7 @@ write_incarnations(IdgenColumns *fresh, const pg_uuid_t *boot)
 	idgen_query_expect(idgen_query_run(IDGEN_SQL_INSERT_INCARNATIONS, values, NULL), fresh->count);
 }
 
-/* Whoever held the workers of fresh incarnations before holds them no more. */
+/* End the incarnations that had the workers of fresh incarnations before. */
 static void
 end_predecessors(IdgenColumns *fresh)
 {
@@ -449,11 +340,11 @@ end_predecessors(IdgenColumns *fresh)
 }
 
 /*
- * Write grants: the sums that guard the marks (S3), what external generators are
- * promised, the marks, conditional on what they were (S2), new incarnations, and
- * the grants.  All or, by error,
- * none; after an error the caller forgets the marks in memory.  The rows must
- * be locked, and at most one per worker.
+ * Write grants: the sums that guard the marks (S3), the ends of external grants, the
+ * marks, on the condition that they are what they were (S2), new incarnations, and the
+ * grants themselves.  Writes all or raises an error; after an error the caller forgets
+ * the marks in memory.  The rows must be locked, and there is at most one grant for
+ * each worker.
  */
 void
 idgen_grant_rows_write(IdgenGrantRow *rows, int count, const pg_uuid_t *boot)
@@ -480,9 +371,9 @@ idgen_grant_rows_write(IdgenGrantRow *rows, int count, const pg_uuid_t *boot)
 			fresh.rows[fresh.count++] = &rows[i];
 	}
 
-	note_promises(&all);
+	note_external_ends(&all);
 	write_sums(&all);
-	write_promises(&all);
+	write_external_ends(&all);
 	end_predecessors(&fresh);
 	write_later_marks(&later);
 	write_first_marks(&first);
@@ -497,32 +388,6 @@ idgen_grant_rows_write(IdgenGrantRow *rows, int count, const pg_uuid_t *boot)
 	grants[6] = column_requests(&all);
 	grants[7] = column_asked(&all);
 	idgen_query_expect(idgen_query_run(IDGEN_SQL_INSERT_GRANTS, grants, NULL), count);
-}
-
-/* --- incarnations and their chains */
-
-/* Read a row of idgen_incarnation; false if there is none. */
-bool
-idgen_grant_rows_read_incarnation(int64 incarnation, IdgenIncarnationRow *row)
-{
-	Datum		values[1] = {Int64GetDatum(incarnation)};
-	bool		isnull;
-	Datum		hash;
-
-	memset(row, 0, sizeof(*row));
-	if (idgen_query_run(IDGEN_SQL_READ_INCARNATION, values, NULL) == 0)
-		return false;
-	strlcpy(row->namespace_name, TextDatumGetCString(idgen_query_value(0, 1, &isnull)),
-			NAMEDATALEN);
-	row->worker = DatumGetInt32(idgen_query_value(0, 2, &isnull));
-	row->external = DatumGetBool(idgen_query_value(0, 3, &isnull));
-	strlcpy(row->role, TextDatumGetCString(idgen_query_value(0, 4, &isnull)), NAMEDATALEN);
-	hash = idgen_query_value(0, 5, &isnull);
-	if (!isnull && VARSIZE_ANY_EXHDR(DatumGetPointer(hash)) == IDGEN_TOKEN_HASH_SIZE)
-		memcpy(row->token_hash, VARDATA_ANY(DatumGetPointer(hash)),
-			   IDGEN_TOKEN_HASH_SIZE);
-	row->active = DatumGetBool(idgen_query_value(0, 6, &isnull));
-	return true;
 }
 
 /* Read the last grant of a worker; false if it has none. */
@@ -550,32 +415,12 @@ idgen_grant_rows_last(const char *name, int32 worker, IdgenLastGrant *last)
 }
 
 /*
- * How far ahead of the clock incarnations of this server could run that have
- * something granted past "now": the longest such time, if it is longer than
- * "than", which is that of the policy now; else "than".  All in milliseconds but
- * "now", which is a tick.
- */
-int64
-idgen_grant_rows_run_ahead(const char *name, int64 now, int64 than)
-{
-	Datum		values[3] = {
-		CStringGetTextDatum(name), Int64GetDatum(now), Int64GetDatum(than)
-	};
-	bool		isnull;
-	Datum		longest;
-
-	idgen_query_run(IDGEN_SQL_LONGEST_RUN_AHEAD, values, NULL);
-	longest = idgen_query_value(0, 1, &isnull);
-	return isnull ? than : DatumGetInt64(longest);
-}
-
-/*
- * Did an incarnation get a grant for this request, among the last grants of its
- * worker?
+ * Did an incarnation get a grant for this request?  Only the last grants of its worker
+ * are searched.
  */
 bool
 idgen_grant_rows_request_recorded(const char *name, int32 worker, int64 incarnation,
-							  const pg_uuid_t *request_id, int64 last_grants)
+								  const pg_uuid_t *request_id, int64 last_grants)
 {
 	Datum		values[5] = {
 		CStringGetTextDatum(name), Int32GetDatum(worker),
@@ -588,61 +433,15 @@ idgen_grant_rows_request_recorded(const char *name, int32 worker, int64 incarnat
 	return DatumGetBool(idgen_query_value(0, 1, &isnull));
 }
 
-/* Every incarnation of a namespace is over. */
-void
-idgen_grant_rows_end_all(const char *name)
-{
-	idgen_query_run_for(IDGEN_SQL_END_ALL, name);
-}
-
-/* An incarnation issues no more. */
-void
-idgen_grant_rows_end_incarnation(int64 incarnation)
-{
-	Datum		datums[1] = {Int64GetDatum(incarnation)};
-	Datum		values[1] = {idgen_query_int8_array(datums, 1)};
-
-	idgen_query_run(IDGEN_SQL_END_INCARNATIONS, values, NULL);
-}
-
-/* The holder of an external incarnation says that it issues no more. */
-void
-idgen_grant_rows_deactivate(int64 incarnation)
-{
-	Datum		values[1] = {Int64GetDatum(incarnation)};
-
-	idgen_query_run(IDGEN_SQL_DEACTIVATE, values, NULL);
-}
-
 /*
- * Incarnations of this server are over but for those that have a cursor: shared
- * memory may have begun anew (S5), or a cursor may have ended without a worker.
- */
-void
-idgen_grant_rows_end_strangers(const pg_uuid_t *boot, const int64 *living, int count)
-{
-	Datum	   *datums = palloc((count + 1) * sizeof(Datum));
-	Datum		values[2];
-
-	for (int i = 0; i < count; i++)
-		datums[i] = Int64GetDatum(living[i]);
-	values[0] = UUIDPGetDatum(boot);
-	values[1] = idgen_query_int8_array(datums, count);
-	idgen_query_run(IDGEN_SQL_END_STRANGERS, values, NULL);
-}
-
-/* --- retention */
-
-/*
- * Among the oldest 1,000 grants of a worker, delete those past the retention and
- * merge adjacent ones of one incarnation that are settled, that is so old that
- * no request for them can be repeated.  "now" is the clock in ticks: what can
- * still be issued from stays as it is.  Returns how many rows were touched;
- * marks are not.
+ * Among the oldest 1,000 grants of a worker, delete those past the retention, and merge
+ * adjacent grants of one incarnation that are settled: so old that no request for them
+ * can be repeated.  "now" is the clock in ticks; grants that have not ended by then stay
+ * as they are.  Marks are not touched.  Returns how many rows were.
  */
 int
 idgen_grant_rows_compact(const char *name, int32 worker, int64 now, int64 settled_s,
-					 int64 retention_s)
+						 int64 retention_s)
 {
 	Datum		values[4] = {
 		CStringGetTextDatum(name), Int32GetDatum(worker),
@@ -652,17 +451,4 @@ idgen_grant_rows_compact(const char *name, int32 worker, int64 now, int64 settle
 
 	values[2] = Float8GetDatum((double) Min(settled_s, retention_s));
 	return (int) (touched + idgen_query_run(IDGEN_SQL_MERGE_GRANTS, values, NULL));
-}
-
-/*
- * End external incarnations silent for longer than the retention, and delete
- * those that ended before it; returns how many were deleted.
- */
-int
-idgen_grant_rows_forget_incarnations(int64 retention_s)
-{
-	Datum		values[1] = {Float8GetDatum((double) retention_s)};
-
-	idgen_query_run(IDGEN_SQL_END_SILENT, values, NULL);
-	return (int) idgen_query_run(IDGEN_SQL_DELETE_INCARNATIONS, values, NULL);
 }

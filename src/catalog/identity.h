@@ -1,21 +1,16 @@
 /*
  * identity.h
- *		Where this authority lives: what tells a server and a database from
- *		their copies (DESIGN 8).
+ *		Where this authority lives: the identity of this server and database, and
+ *		the history of its timeline (doc/design.md, "Identity of the authority").
  */
 #ifndef IDGEN_IDENTITY_H
 #define IDGEN_IDENTITY_H
 
 #include "postgres.h"
 
-#include "utils/uuid.h"
-
-#include "core/grant.h"
-#include "random.h"
+#include "core/takeover.h"
 
 extern void idgen_identity_read(IdgenIdentity *identity);
 extern void idgen_identity_read_history(IdgenPromotionFacts *facts);
-extern void idgen_identity_make_uuid(pg_uuid_t *uuid);
-extern int64 idgen_identity_make_number(void);
 
 #endif							/* IDGEN_IDENTITY_H */

@@ -2,9 +2,9 @@
  * marks.c
  *		Keep the marks of the namespaces in use.
  *
- * What is held here is only ever what was read from or written to the tables.
- * Any doubt (a failed round, a row that is not where it was left, changed
- * tables) forgets it; it is read anew before the next use.
+ * Marks kept here are exactly those that were last read from or written to the tables.
+ * On any doubt (a failed round, a row that is not where it was left, changed tables)
+ * they are forgotten, and read again before the next use.
  */
 #include "compat.h"
 
@@ -12,13 +12,13 @@
 
 #include "utils/memutils.h"
 
-#include "catalog/identity.h"
+#include "random.h"
 
 static IdgenMarks **known = NULL;
 static int	known_count = 0;
 static int	known_max = 0;
 
-/* The marks of a namespace that are kept here; NULL if there are none. */
+/* The marks of a namespace; NULL if none are kept. */
 IdgenMarks *
 idgen_marks_find_known(const pg_uuid_t *uuid)
 {
@@ -28,7 +28,7 @@ idgen_marks_find_known(const pg_uuid_t *uuid)
 	return NULL;
 }
 
-/* The marks of a namespace; empty and not loaded if it is new here. */
+/* The marks of a namespace; if none are kept, new ones, empty and not loaded. */
 IdgenMarks *
 idgen_marks_get(const pg_uuid_t *uuid, const char *name)
 {
@@ -57,8 +57,8 @@ idgen_marks_get(const pg_uuid_t *uuid, const char *name)
 }
 
 /*
- * Free the marks of namespaces that are gone, as far as "gone" says so.  Not in the
- * middle of a round, which points to some.
+ * Free the marks of namespaces of which "gone" says that they are gone.  Must not be
+ * called during a round, which has pointers to marks.
  */
 void
 idgen_marks_free_gone(bool (*gone) (const IdgenMarks *marks))
@@ -74,7 +74,7 @@ idgen_marks_free_gone(bool (*gone) (const IdgenMarks *marks))
 	}
 }
 
-/* Read everything anew before the next use. */
+/* Forget all marks, so that they are read again before the next use. */
 void
 idgen_marks_forget_all(void)
 {
@@ -142,9 +142,10 @@ idgen_marks_add(IdgenMarks *marks, const IdgenMark *mark)
 }
 
 /*
- * The workers that are not free, ascending; palloc'd: with something reserved past
- * "now", or of an external incarnation that may come back for more.  Whether one
- * of this server lives, its cursors say.
+ * The workers that are not free, ascending; palloc'd.  A worker is not free if
+ * something is reserved past "now", or if an external incarnation has it that may come
+ * back for more.  Whether an incarnation of this server is alive is known from its
+ * cursor, not here.
  */
 int64 *
 idgen_marks_taken(const IdgenMarks *marks, int64 now, size_t *count)
@@ -159,7 +160,7 @@ idgen_marks_taken(const IdgenMarks *marks, int64 now, size_t *count)
 	return workers;
 }
 
-/* An incarnation has ended. */
+/* Note that an incarnation has ended. */
 void
 idgen_marks_note_ended(IdgenMarks *marks, int64 incarnation)
 {
@@ -168,7 +169,7 @@ idgen_marks_note_ended(IdgenMarks *marks, int64 incarnation)
 			marks->marks[i].active = false;
 }
 
-/* Where the workers are reserved to; palloc'd, as many as there are marks. */
+/* Up to where each worker is reserved; palloc'd, as many as there are marks. */
 IdgenWorkerMark *
 idgen_marks_list(const IdgenMarks *marks)
 {
@@ -183,9 +184,9 @@ idgen_marks_list(const IdgenMarks *marks)
 }
 
 /*
- * Is a worker of a range reserved past "now" for an external incarnation?  Also for one
- * that has ended, until its grant ends.  Those of the parts that other timelines
- * use take nothing from ours.
+ * Is a worker of a range reserved past "now" for an external incarnation?  It is until
+ * the grant ends, even if the incarnation has ended.  Workers in the parts of other
+ * timelines do not count.
  */
 bool
 idgen_marks_is_held(const IdgenMark *mark, const IdgenWorkerRange *range, int64 now)
@@ -194,7 +195,10 @@ idgen_marks_is_held(const IdgenMark *mark, const IdgenWorkerRange *range, int64 
 		idgen_worker_in_range(range, mark->worker);
 }
 
-/* Count the workers of a range that external incarnations hold, all and a role's. */
+/*
+ * Count the workers of a range that external incarnations hold: those of all roles, and
+ * those of one role.
+ */
 void
 idgen_marks_count_external(const IdgenMarks *marks, const IdgenWorkerRange *range,
 						   int64 now, const char *role,
@@ -226,8 +230,8 @@ idgen_marks_highest(const IdgenMarks *marks)
 }
 
 /*
- * The next worker in turn, over all namespaces in use; false if there is none.
- * One call of a round trip ends with false, too.
+ * The next worker in turn, over all namespaces in use.  False at the end of each pass
+ * over them.
  */
 bool
 idgen_marks_next(const char **name, int32 *worker)

@@ -1,11 +1,11 @@
 /*
  * marks.h
- *		High-water marks as the authority worker holds them in memory.
+ *		High-water marks as the authority process keeps them in memory.
  *
- * The worker is their only writer, so what it wrote last is what they are; it
- * says so with every write ("where the mark is still ...").  Holding them costs
- * no look-ups, whose price would rise with the dead versions of these rows that
- * a long transaction keeps alive.
+ * The authority process is the only one that writes marks, so they are what it wrote
+ * last; every write is conditional on that (S2).  Keeping them in memory saves
+ * look-ups, which would become slower with the dead row versions that a long
+ * transaction keeps alive.
  */
 #ifndef IDGEN_MARKS_H
 #define IDGEN_MARKS_H
@@ -15,7 +15,7 @@
 #include "storage/itemptr.h"
 #include "utils/uuid.h"
 
-#include "core/grant.h"
+#include "core/worker.h"
 
 /* A row of idgen_worker. */
 typedef struct IdgenMark
@@ -23,30 +23,31 @@ typedef struct IdgenMark
 	int32		worker;
 	int64		high_water;
 	int64		incarnation;	/* granted last; 0 = not known */
-	bool		external;		/* that one is an external generator's, ... */
-	bool		active;			/* ... has not ended as far as is known here, ... */
-	char		role[NAMEDATALEN];	/* ... of this role */
+	bool		external;		/* an external generator holds the incarnation */
+	bool		active;			/* the incarnation is not known to have ended */
+	char		role[NAMEDATALEN];	/* of an external one */
 	ItemPointerData tid;		/* of the row version written last */
 } IdgenMark;
 
 /* The marks of one namespace. */
 typedef struct IdgenMarks
 {
-	MemoryContext context;		/* of all of it */
+	MemoryContext context;		/* of this struct and the marks */
 	pg_uuid_t	uuid;
 	char		name[NAMEDATALEN];
-	bool		verified;		/* its identity was compared in this life */
-	bool		loaded;			/* else read them before use */
-	uint64		tables_version; /* when they were read or looked after last */
+	bool		verified;		/* this process has compared the identity */
+	bool		loaded;			/* if not, read the marks before use */
+	uint64		tables_version; /* when the marks were last read or checked */
 	uint64		fingerprint;	/* of the tables then */
 	ItemPointerData authority_tid;
 	int64		floor;
 	int64		external_end;	/* no external grant ends later */
 	ItemPointerData floor_tid;
-	bool		inherited;		/* what was granted before was passed on, see ended.c */
+	bool		inherited;		/* the end of what a dropped namespace of this
+								 * name issued was taken over, see ended.c */
 	bool		begun;			/* something was granted above the floor */
-	int64		promised_ms;	/* Unix ms that is a bound in the file of ended.c */
-	bool		promised_external;	/* it knows of external grants */
+	int64		promised_ms;	/* the bound in the file of ended.c, Unix ms */
+	bool		promised_external;	/* that bound covers external grants */
 	int64		length_needed;	/* see idgen_grant_length_needed; 0 = any */
 	int			count;
 	int			max;

@@ -20,33 +20,26 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
-#include "catalog/identity.h"
-#include "catalog/namespace_rows.h"
+#include "catalog/scan.h"
+#include "catalog/tables.h"
 #include "error.h"
+#include "random.h"
 #include "shmem/shmem.h"
 
-uint64		idgen_namespace_version = 1;
-
 static HTAB *entries = NULL;
-
-static void
-namespaces_changed(void)
-{
-	idgen_namespace_version++;
-}
 
 /* A role or a membership changed, and with it perhaps who may issue. */
 static void
 membership_changed(Datum arg, int cache, uint32 hash)
 {
-	namespaces_changed();
+	idgen_namespace_version++;
 }
 
 /* Once per process that preloads or loads the library. */
 void
 idgen_namespace_init(void)
 {
-	idgen_tables_watch(namespaces_changed);
+	idgen_tables_init();
 	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, membership_changed, (Datum) 0);
 	CacheRegisterSyscacheCallback(AUTHOID, membership_changed, (Datum) 0);
 	CacheRegisterSyscacheCallback(DATABASEOID, membership_changed, (Datum) 0);
@@ -94,9 +87,9 @@ refresh(IdgenNamespace *ns, IdgenDeadline deadline)
 	if (!idgen_tables_find())
 		return false;
 	version = idgen_namespace_version;
-	if (!idgen_tables_read_namespace(ns->name, &ns->row, deadline))
+	if (!idgen_scan_namespace(ns->name, &ns->row, deadline))
 		return false;
-	has_identity = idgen_tables_read_authority(ns->name, &authority, &xmin, deadline);
+	has_identity = idgen_scan_authority(ns->name, &authority, &xmin, deadline);
 	ns->has_identity = has_identity;
 	ns->format_changed = false;
 	if (!has_identity)
@@ -109,12 +102,12 @@ refresh(IdgenNamespace *ns, IdgenDeadline deadline)
 		char		format[IDGEN_FORMAT_MAX];
 
 		ns->authority = authority;
-		idgen_namespace_rows_format_text(&ns->row.layout, format);
+		idgen_rows_format_text(&ns->row.layout, format);
 		ns->format_changed = strcmp(format, authority.format) != 0 ||
 			ns->row.split_parts != authority.split_modulus;
 	}
 	ns->made_here = has_identity && TransactionIdIsCurrentTransactionId(xmin);
-	ns->quorum = strcmp(ns->row.durability, "quorum") == 0;
+	ns->quorum = ns->row.durability == IDGEN_DURABILITY_QUORUM;
 	ns->run_ahead = ns->row.run_ahead_ms / ns->row.layout.tick_ms;
 	ns->version = version;
 	return true;
@@ -134,7 +127,7 @@ idgen_namespace_expire(IdgenNamespace *ns)
 bool
 idgen_namespace_refresh(IdgenNamespace *ns)
 {
-	namespaces_changed();
+	idgen_namespace_version++;
 	return refresh(ns, IDGEN_DEADLINE_UNSET);
 }
 
@@ -179,7 +172,7 @@ find(const char *name, IdgenDeadline deadline)
 	{
 		IdgenNamespaceRow row;
 
-		if (!idgen_tables_find() || !idgen_tables_read_namespace(name, &row, deadline))
+		if (!idgen_tables_find() || !idgen_scan_namespace(name, &row, deadline))
 			return NULL;
 		ns = find_or_make_entry(name);
 	}
@@ -267,78 +260,4 @@ idgen_namespace_require_owned(const IdgenNamespace *ns)
 		return;
 	idgen_error_set(&error, IDGEN_ERROR_NOT_OWNER, NULL, NULL);
 	idgen_error_report(&error, ns->name);
-}
-
-/* Is a word one of a list ended by NULL? */
-static bool
-one_of(const char *word, const char *const *list)
-{
-	for (; *list != NULL; list++)
-		if (strcmp(word, *list) == 0)
-			return true;
-	return false;
-}
-
-static void
-invalid_row(const char *message, const char *hint)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg_internal("%s", message),
-			 hint ? errhint("%s", hint) : 0));
-}
-
-/*
- * An error unless the workers can be split into so many parts.  A namespace that was
- * split when it was created keeps its parts under every policy.
- */
-static void
-check_parts(const IdgenNamespaceRow *row)
-{
-	bool		whole = row->split_parts == 1 && strcmp(row->promotion, "split") != 0;
-
-	if (!whole && row->split_parts != IDGEN_SPLIT_PARTS_FEW &&
-		row->split_parts != IDGEN_SPLIT_PARTS_MANY)
-		invalid_row(psprintf("promotion \"%s\" does not split workers into %d parts",
-							 row->promotion, row->split_parts), NULL);
-	if (!whole && !idgen_split_has_workers((int64) row->last_worker - row->first_worker + 1,
-										   row->split_parts))
-		invalid_row(psprintf("promotion \"split\" needs at least %d workers in a range",
-							 row->split_parts),
-					"Each timeline uses one part of them. Use a wider range, or another promotion policy when the namespace is created.");
-}
-
-/*
- * An error (22023) unless the worker range and the policy of a namespace fit its
- * format and each other.  Rows that are created, altered or restored are checked
- * alike; the layout itself has been validated before.
- */
-void
-idgen_namespace_check_row(const IdgenNamespaceRow *row)
-{
-	static const char *const durabilities[] = {"local", "quorum", NULL};
-	static const char *const promotions[] = {
-		"fence", "split", "trust", "refuse", NULL
-	};
-	int64		worker_count = idgen_layout_worker_count(&row->layout);
-
-	if (row->grant_interval_ms < row->layout.tick_ms ||
-		row->grant_interval_ms > row->layout.horizon_ms)
-		invalid_row("grant_interval must be between one tick and the horizon",
-					NULL);
-	if (row->run_ahead_ms < 0 || row->run_ahead_ms >= row->layout.horizon_ms)
-		invalid_row("run_ahead must be shorter than the horizon", NULL);
-	if (row->first_worker < 0 || row->last_worker >= worker_count ||
-		row->first_worker > row->last_worker)
-		invalid_row(psprintf("first_worker and last_worker must be a range within 0 to " INT64_FORMAT,
-							 worker_count - 1), NULL);
-	if (!one_of(row->durability, durabilities))
-		invalid_row("durability must be \"local\" or \"quorum\"", NULL);
-	if (!one_of(row->promotion, promotions))
-		invalid_row("promotion must be \"fence\", \"split\", \"trust\" or \"refuse\"",
-					NULL);
-	check_parts(row);
-	if (strcmp(row->promotion, "trust") == 0 &&
-		strcmp(row->durability, "quorum") != 0)
-		invalid_row("promotion \"trust\" needs durability \"quorum\"", NULL);
 }

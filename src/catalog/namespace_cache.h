@@ -7,6 +7,7 @@
 
 #include "postgres.h"
 
+#include "catalog/rows.h"
 #include "catalog/tables.h"
 #include "deadline.h"
 
@@ -29,9 +30,6 @@ typedef struct IdgenNamespace
 	int64		run_ahead;		/* ticks */
 } IdgenNamespace;
 
-/* Grows when any namespace may have changed. */
-extern uint64 idgen_namespace_version;
-
 extern void idgen_namespace_init(void);
 extern IdgenNamespace *idgen_namespace_find(const char *name);
 extern IdgenNamespace *idgen_namespace_get(const char *name, int name_length);
@@ -39,7 +37,6 @@ extern IdgenNamespace *idgen_namespace_get_until(const char *name, int name_leng
 												 IdgenDeadline deadline);
 extern void idgen_namespace_expire(IdgenNamespace *ns);
 extern bool idgen_namespace_refresh(IdgenNamespace *ns);
-extern void idgen_namespace_check_row(const IdgenNamespaceRow *row);
 extern bool idgen_namespace_owned(const IdgenNamespace *ns, Oid role);
 
 extern void idgen_namespace_require_preloaded(const char *name, int name_length);

@@ -1,6 +1,6 @@
 /*
  * namespace_rows.h
- *		Rows of namespaces: policy, identity, floor.
+ *		Rows of namespaces, with their policy, identity and floor.
  */
 #ifndef IDGEN_NAMESPACE_ROWS_H
 #define IDGEN_NAMESPACE_ROWS_H
@@ -9,8 +9,7 @@
 
 #include "storage/itemptr.h"
 
-#include "core/layout.h"
-#include "catalog/tables.h"
+#include "catalog/rows.h"
 
 /* A row of idgen_floor. */
 typedef struct IdgenFloorRow
@@ -31,22 +30,18 @@ typedef struct IdgenPolicyGiven
 	bool		owner;
 } IdgenPolicyGiven;
 
+extern void idgen_namespace_rows_check_marks(const IdgenNamespaceRow *row);
 extern bool idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
-										  const IdgenAuthorityRow *authority,
-										  bool *copied);
+										const IdgenAuthorityRow *authority,
+										bool *copied);
 extern bool idgen_namespace_rows_lock_policy(const char *name);
 extern void idgen_namespace_rows_write_policy(const IdgenNamespaceRow *row,
-									  const IdgenPolicyGiven *given);
+											  const IdgenPolicyGiven *given);
 extern bool idgen_namespace_rows_claim_unused(const char *name,
 											  const IdgenAuthorityRow *split);
 extern void idgen_namespace_rows_write_privilege(const char *name,
-										 IdgenPrivilege privilege,
-										 const char *role, bool allow);
-extern bool idgen_namespace_rows_merge(const IdgenNamespaceRow *row);
-extern bool idgen_namespace_rows_merge_floor(const char *name, int64 floor,
-									 int64 external_end, bool *copied);
-extern bool idgen_namespace_rows_merge_mark(const char *name, int32 worker,
-									  int64 high_water);
+												 IdgenPrivilege privilege,
+												 const char *role, bool allow);
 extern bool idgen_namespace_rows_lock(const char *name);
 extern int64 idgen_namespace_rows_last_clock(const char *name);
 extern int64 idgen_namespace_rows_recorded_ms(const char *name);
@@ -54,13 +49,12 @@ extern int64 idgen_namespace_rows_highest_mark(const char *name);
 extern void idgen_namespace_rows_raise_floor(const char *name, int64 floor);
 extern void idgen_namespace_rows_reset_sums(const char *name);
 extern void idgen_namespace_rows_write_identity(const char *name,
-										 const IdgenAuthorityRow *row);
+												const IdgenAuthorityRow *row);
 extern void idgen_namespace_rows_write_range(const char *name, int32 first_worker,
-									 int32 last_worker);
+											 int32 last_worker);
 extern void idgen_namespace_rows_write_lineage(const char *name,
-									   const pg_uuid_t *lineage);
+											   const pg_uuid_t *lineage);
 extern void idgen_namespace_rows_retire(const char *name);
-extern void idgen_namespace_rows_format_text(const IdgenLayout *layout, char *format);
 extern bool idgen_namespace_rows_floor(const char *name, IdgenFloorRow *row);
 
 #endif							/* IDGEN_NAMESPACE_ROWS_H */

@@ -1,29 +1,29 @@
 /*
  * policy_lock.c
- *		Lock what answers rest on: the durability and the promotion policy of a
- *		namespace.
+ *		Lock the durability and the promotion policy of a namespace.
  *
- * The authority process holds the lock of a namespace, shared, from before it
+ * The authority process holds the lock of a namespace in share mode from before it
  * reads the policy until it has given its answers, or holds them back for
- * confirmation.  Whoever changes the durability or the promotion policy takes
- * the lock alone, and has it until the transaction ends.  So no answer is judged
- * by a policy that is not in force any more, however long the process that
- * gives it is held up in between (S4).
+ * confirmation.  A session that changes the durability or the promotion policy takes
+ * the lock exclusively, and keeps it until its transaction ends.  So no answer is
+ * judged by a policy that is no longer in force, however long the authority process is
+ * held up in between (S4).
  *
- * It is a heavyweight lock on no object in particular: the table of namespaces
- * and a hash of the name.  Two names of one hash wait for each other, which does
- * no harm.  Nobody else can take it by any command.  Unlike a lock on the row it
- * writes no WAL, so that a round which grants nothing commits nothing.
+ * The lock is a heavyweight lock on no object in particular, made up of the OID of the
+ * table of namespaces and a hash of the name.  Namespaces whose names have the same
+ * hash wait for each other, which does no harm.  No command takes this lock.  Unlike a
+ * lock on the row it writes no WAL, so that a round which grants nothing commits
+ * nothing.
  *
- * Other changes (run_ahead, grant_interval, privileges, the owner) do not take
- * it: an answer decided before such a change is as good as one given before it,
- * and a transaction that has made one may go on to issue IDs.
+ * Other changes (run_ahead, grant_interval, privileges, the owner) do not take the
+ * lock: an answer decided before such a change is as good as one given before it, and a
+ * transaction that has made such a change may go on to issue IDs.
  *
- * PostgreSQL gives the locks of a session back when a transaction is rolled back.
- * So where one namespace after the other is served, each is answered before the
- * next may fail (round.c).
+ * PostgreSQL releases session locks when a transaction is rolled back.  So where one
+ * namespace after the other is served, each is answered before the next one may fail
+ * (round.c).
  *
- * Order: a session has locked the row of the namespace before this lock.  The
+ * Order: a session locks the row of the namespace before it takes this lock.  The
  * authority process waits for neither.
  */
 #include "compat.h"
@@ -36,9 +36,9 @@
 #include "utils/guc.h"
 #include "utils/inval.h"
 
-#include "clock.h"
 #include "catalog/namespace_rows.h"
 #include "catalog/tables.h"
+#include "clock.h"
 
 /* The lock of a namespace.  After idgen_tables_find. */
 static LOCKTAG
@@ -54,10 +54,10 @@ tag_of(const char *name)
 }
 
 /*
- * By the authority process: hold the policy of a namespace as it is until
- * idgen_policy_let_go, beyond the end of the transaction.  Without waiting:
- * false with the failure if somebody is about to change it.  What is read after
- * this is what has been committed.
+ * By the authority process: keep the policy of a namespace as it is until
+ * idgen_policy_let_go, beyond the end of the transaction.  Does not wait: false with
+ * the error if a session is changing the policy.  The caller then reads what has been
+ * committed.
  */
 bool
 idgen_policy_hold(const char *name, IdgenError *error)
@@ -67,8 +67,8 @@ idgen_policy_hold(const char *name, IdgenError *error)
 	if (LockAcquire(&tag, ShareLock, true, true) == LOCKACQUIRE_NOT_AVAIL)
 	{
 		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE,
-						  "A transaction that changes its durability or its promotion policy has not ended.",
-						  "Retry when it has; it is in pg_locks, with locktype \"object\".");
+						"A transaction that changes its durability or its promotion policy is still in progress.",
+						"Retry when that transaction has ended; pg_locks shows it with locktype \"object\".");
 		return false;
 	}
 	AcceptInvalidationMessages();
@@ -76,8 +76,8 @@ idgen_policy_hold(const char *name, IdgenError *error)
 }
 
 /*
- * All answers are given.  The authority process holds no other lock between
- * transactions.
+ * Let go of all policies, when all answers are given.  The authority process holds no
+ * other lock between transactions.
  */
 void
 idgen_policy_let_go(void)
@@ -85,7 +85,7 @@ idgen_policy_let_go(void)
 	LockReleaseSession(DEFAULT_LOCKMETHOD);
 }
 
-/* Locks to wait for; both return what they have found out, if anything. */
+/* The two locks that a session waits for.  True if lock_row says so, see there. */
 static bool
 lock_row(const char *name)
 {
@@ -101,7 +101,7 @@ lock_policy(const char *name)
 	return true;
 }
 
-/* Take a lock, but wait for no longer than so many milliseconds. */
+/* Take a lock, but wait no longer than within_ms. */
 static bool
 take_within(bool (*take) (const char *name), const char *name, int64 within_ms)
 {
@@ -120,8 +120,9 @@ take_within(bool (*take) (const char *name), const char *name, int64 within_ms)
 }
 
 /*
- * Take a lock until a monotonic time, or raise an error that says whom to look
- * for: the authority process may be stopped, or another session at work.
+ * Take a lock, or raise an error when a monotonic time is reached.  The error says what
+ * may hold the lock: the authority process may be stopped, or another session be at
+ * work.
  */
 static bool
 take_or_fail(bool (*take) (const char *name), const char *name, int64 until_us)
@@ -148,17 +149,18 @@ take_or_fail(bool (*take) (const char *name), const char *name, int64 until_us)
 		FlushErrorState();
 		ereport(ERROR,
 				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
-				 errmsg("policy of namespace \"%s\" could not be changed", name),
-				 errdetail("Another session changes it, or the authority process is giving an answer that rests on it."),
-				 errhint("Retry; if it goes on, look in pg_locks for who holds the lock, and whether that process is stopped.")));
+				 errmsg("could not change the policy of namespace \"%s\"", name),
+				 errdetail("Another session is changing it, or the authority process is giving an answer that depends on it."),
+				 errhint("Retry. If the error persists, look in pg_locks for the process that holds the lock, and check whether it is stopped.")));
 	}
 	PG_END_TRY();
 	return result;
 }
 
 /*
- * By a session that is about to change the policy of a namespace: lock its row
- * against others that do.  True if this transaction has made or changed it.
+ * By a session that is about to change the policy of a namespace: lock its row against
+ * other sessions that change it.  True if this transaction has created or changed the
+ * namespace.
  */
 bool
 idgen_policy_lock_row(const char *name, int64 until_us)
@@ -167,8 +169,8 @@ idgen_policy_lock_row(const char *name, int64 until_us)
 }
 
 /*
- * By a session that is about to change the durability or the promotion policy:
- * from here to the end of the transaction no answer is judged by either.
+ * By a session that is about to change the durability or the promotion policy: from
+ * here to the end of its transaction the authority judges no answer by either.
  */
 void
 idgen_policy_begin_change(const char *name, int64 until_us)

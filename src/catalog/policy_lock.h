@@ -1,6 +1,6 @@
 /*
  * policy_lock.h
- *		The lock under which an answer is judged by a namespace's policy.
+ *		The lock on the durability and the promotion policy of a namespace.
  */
 #ifndef IDGEN_POLICY_LOCK_H
 #define IDGEN_POLICY_LOCK_H

@@ -71,7 +71,7 @@ stands(const IdgenClockRecord *record, const IdgenClockReading *reading,
  */
 IdgenClockVerdict
 idgen_clock_decide(IdgenClockRecord *record, const IdgenClockReading *reading,
-				  const IdgenClockPolicy *policy, IdgenClockFinding *finding)
+				   const IdgenClockPolicy *policy, IdgenClockFinding *finding)
 {
 	int64_t		offset = offset_of(reading);
 	int64_t		step = offset - record->offset_us;
@@ -114,7 +114,7 @@ idgen_clock_decide(IdgenClockRecord *record, const IdgenClockReading *reading,
 /* Somebody says that the clock is right as it is. */
 void
 idgen_clock_confirm(IdgenClockRecord *record, const IdgenClockReading *reading,
-				   IdgenClockFinding *finding)
+					IdgenClockFinding *finding)
 {
 	finding->step_us = 0;
 	finding->accepted_back = record->known &&

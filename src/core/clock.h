@@ -18,10 +18,10 @@
  *		   IDGEN_CLOCK_STEP_STANDS_US, the kernel says that the clock is
  *		   synchronised, and it is below IDGEN_CLOCK_STEP_BELIEVED_MAX_US
  *
- * AHEAD: nothing may be granted at all, or stored, in a future that may not
- * come.  BEHIND: nothing may be granted before "latest", except to who has been
- * granted more than that already.  Uniqueness rests on marks and not on this:
- * what is kept is the order of time, and the field's lifetime.
+ * AHEAD: nothing may be granted or stored, because that time may never come.
+ * BEHIND: grants must not start before "latest", except for incarnations already
+ * granted past it.  Uniqueness rests on marks, not on this: the verdict protects the
+ * order of IDs in time and the lifetime of the field.
  *
  * All times are in microseconds.
  */
@@ -84,14 +84,14 @@ typedef struct IdgenClockFinding
 } IdgenClockFinding;
 
 extern IdgenClockVerdict idgen_clock_decide(IdgenClockRecord *record,
-										   const IdgenClockReading *reading,
-										   const IdgenClockPolicy *policy,
-										   IdgenClockFinding *finding);
+											const IdgenClockReading *reading,
+											const IdgenClockPolicy *policy,
+											IdgenClockFinding *finding);
 extern void idgen_clock_confirm(IdgenClockRecord *record,
-							   const IdgenClockReading *reading,
-							   IdgenClockFinding *finding);
+								const IdgenClockReading *reading,
+								IdgenClockFinding *finding);
 extern void idgen_clock_resume(IdgenClockRecord *record,
-							  const IdgenClockReading *reading);
+							   const IdgenClockReading *reading);
 extern int64_t idgen_clock_pending(const IdgenClockRecord *record);
 
 #endif							/* IDGEN_CORE_CLOCK_H */

@@ -2,8 +2,8 @@
  * history.h
  *		What a timeline's history file says about the way to it.
  *
- * The server reads the file of the present timeline and hands its lines over, one by
- * one; here is decided whether they lead back to a recorded timeline without a doubt.
+ * The server reads the file of the present timeline and passes its lines one by one.
+ * Whether they lead back to a recorded timeline beyond doubt is decided here.
  */
 #ifndef IDGEN_CORE_HISTORY_H
 #define IDGEN_CORE_HISTORY_H
@@ -11,18 +11,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "grant.h"
+#include "worker.h"
 
 typedef struct IdgenHistory
 {
-	uint32_t	recorded;		/* the timeline to be led back to */
+	uint32_t	recorded;		/* the timeline to which the lines must lead back */
 	uint32_t	present;
 	uint32_t	last;			/* the ancestor read last, 0 before the first */
 	bool		ends_in_entry;	/* the line read last is that of an ancestor */
 	bool		is_damaged;
 	bool		has_recorded;
 	bool		has_target;		/* since the recorded timeline */
-	int			near_count;		/* the latest ancestors, that may tell something */
+	int			near_count;		/* the latest ancestors, whose files are evidence */
 	uint32_t	near[IDGEN_SPLIT_PARTS_MAX - 1];
 } IdgenHistory;
 

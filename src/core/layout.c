@@ -55,6 +55,17 @@ idgen_layout_validate(const IdgenLayout *layout)
 	return IDGEN_LAYOUT_OK;
 }
 
+/* Are two formats the same? */
+bool
+idgen_layout_same(const IdgenLayout *a, const IdgenLayout *b)
+{
+	return a->timestamp_bits == b->timestamp_bits &&
+		a->worker_bits == b->worker_bits &&
+		a->sequence_bits == b->sequence_bits &&
+		a->epoch_ms == b->epoch_ms && a->tick_ms == b->tick_ms &&
+		a->horizon_ms == b->horizon_ms;
+}
+
 /* Assemble an ID from untrusted parts; *id is set only on IDGEN_FIT_OK. */
 IdgenLayoutFit
 idgen_layout_encode(const IdgenLayout *layout, int64_t tick, int64_t worker,
@@ -169,17 +180,6 @@ idgen_layout_lower_bound_ms(const IdgenLayout *layout, int64_t unix_ms)
 	if (tick >= idgen_layout_tick_count(layout))
 		return INT64_MAX;
 	return idgen_layout_assemble(layout, tick, 0, 0);
-}
-
-/*
- * The same for a time in Unix microseconds, any int64.  Rounding up to a
- * millisecond first, then to a tick, is exact: epoch and ticks are whole
- * milliseconds.
- */
-int64_t
-idgen_layout_lower_bound(const IdgenLayout *layout, int64_t unix_us)
-{
-	return idgen_layout_lower_bound_ms(layout, ceil_div(unix_us, 1000));
 }
 
 /* Has the timestamp field begun, and is it over? */

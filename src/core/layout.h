@@ -8,8 +8,7 @@
  *
  * The timestamp field counts ticks from the epoch; a tick is a whole number
  * of milliseconds, and a time belongs to the tick it falls in (floor, also
- * before the epoch).  The kind "range" uses the same fields without a clock:
- * its "ticks" are numbers.
+ * before the epoch).
  *
  * Everything under src/core is plain C11: it allocates nothing, locks nothing,
  * reads no clock and throws nothing.  Facts go in, a code and values come out.
@@ -38,16 +37,9 @@
  */
 #define IDGEN_UNIX_MS_MAX			(INT64_C(1) << 60)
 
-typedef enum IdgenKind
-{
-	IDGEN_KIND_TIME,			/* ticks of a clock */
-	IDGEN_KIND_RANGE			/* plain numbers; later */
-} IdgenKind;
-
 /* The immutable format of a namespace. */
 typedef struct IdgenLayout
 {
-	IdgenKind	kind;
 	int			timestamp_bits;
 	int			worker_bits;
 	int			sequence_bits;
@@ -131,6 +123,7 @@ idgen_layout_assemble(const IdgenLayout *layout, int64_t tick, int64_t worker,
 }
 
 extern IdgenLayoutCheck idgen_layout_validate(const IdgenLayout *layout);
+extern bool idgen_layout_same(const IdgenLayout *a, const IdgenLayout *b);
 extern IdgenLayoutFit idgen_layout_encode(const IdgenLayout *layout,
 										  int64_t tick, int64_t worker,
 										  int64_t sequence, int64_t *id);
@@ -145,8 +138,6 @@ extern bool idgen_layout_unix_ms(const IdgenLayout *layout, int64_t tick,
 								 int64_t *unix_ms);
 extern int64_t idgen_layout_ticks_ceil(const IdgenLayout *layout,
 									   int64_t length_ms);
-extern int64_t idgen_layout_lower_bound(const IdgenLayout *layout,
-										int64_t unix_us);
 extern int64_t idgen_layout_lower_bound_ms(const IdgenLayout *layout,
 										   int64_t unix_ms);
 extern IdgenLayoutLife idgen_layout_life(const IdgenLayout *layout,

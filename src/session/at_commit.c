@@ -26,6 +26,7 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
+#include "catalog/dropped.h"
 #include "catalog/tables.h"
 #include "clock.h"
 #include "error.h"
@@ -161,7 +162,7 @@ extension_dropped(bool by_table)
 	{
 		MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
 
-		idgen_tables_dropped(&tables);
+		idgen_dropped_read(&tables);
 		MemoryContextSwitchTo(old);
 		check_external_grants(tables.external_ms);
 	}

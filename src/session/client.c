@@ -19,6 +19,9 @@
 #include "utils/inval.h"
 
 #include "catalog/namespace_cache.h"
+#include "catalog/policy.h"
+#include "catalog/scan.h"
+#include "catalog/tables.h"
 #include "clock.h"
 #include "session/token.h"
 #include "settings.h"
@@ -192,7 +195,7 @@ idgen_client_adopt(const char *name, int64 above, int32 first_worker,
 		row = ns->row;
 		row.first_worker = request.first_worker;
 		row.last_worker = request.last_worker;
-		idgen_namespace_check_row(&row);
+		idgen_policy_check(&row);
 	}
 	finish_request(&request, &answer);
 }
@@ -239,7 +242,7 @@ static bool
 may_acquire(const IdgenNamespace *ns)
 {
 	return idgen_namespace_owned(ns, GetUserId()) ||
-		idgen_tables_privileged(ns->name, IDGEN_PRIVILEGE_ACQUIRE, GetUserId(), 0);
+		idgen_scan_privileged(ns->name, IDGEN_PRIVILEGE_ACQUIRE, GetUserId(), 0);
 }
 
 /* Did the current user activate an incarnation? */
@@ -249,7 +252,7 @@ is_holder(int64 incarnation)
 	IdgenHolderRow row;
 	const char *role = GetUserNameFromId(GetUserId(), true);
 
-	return idgen_tables_find() && idgen_tables_read_holder(incarnation, &row) &&
+	return idgen_tables_find() && idgen_scan_holder(incarnation, &row) &&
 		row.external && role != NULL && strcmp(row.role, role) == 0;
 }
 
@@ -339,7 +342,7 @@ owns_incarnation(int64 incarnation)
 {
 	IdgenHolderRow row;
 
-	return idgen_tables_find() && idgen_tables_read_holder(incarnation, &row) &&
+	return idgen_tables_find() && idgen_scan_holder(incarnation, &row) &&
 		idgen_namespace_owned(idgen_namespace_get(row.namespace_name,
 												  (int) strlen(row.namespace_name)),
 							  GetUserId());

@@ -15,9 +15,10 @@
 #include "utils/inval.h"
 #include "utils/memutils.h"
 
-#include "catalog/identity.h"
+#include "catalog/scan.h"
 #include "clock.h"
 #include "error.h"
+#include "random.h"
 #include "shmem/counters.h"
 
 static HTAB *sessions = NULL;
@@ -82,7 +83,7 @@ check_user(const IdgenNamespace *ns, IdgenDeadline deadline)
 	IdgenError	error;
 
 	if (idgen_namespace_owned(ns, user) ||
-		idgen_tables_privileged(ns->name, IDGEN_PRIVILEGE_ISSUE, user, deadline))
+		idgen_scan_privileged(ns->name, IDGEN_PRIVILEGE_ISSUE, user, deadline))
 		return;
 	idgen_error_set(&error, IDGEN_ERROR_FORBIDDEN,
 					"It is restricted, and issuing from it needs the privilege \"issue\".",

@@ -9,7 +9,7 @@
 #include "common/int.h"
 #include "utils/timestamp.h"
 
-/* An argument is null that must not be. */
+/* An error (22004) about an argument that must not be null. */
 void
 idgen_arguments_null(const char *what)
 {
@@ -18,7 +18,7 @@ idgen_arguments_null(const char *what)
 			 errmsg("%s must not be null", what)));
 }
 
-/* An argument is invalid; the hint may be NULL. */
+/* An error (22023) about an argument; the hint may be NULL. */
 void
 idgen_arguments_invalid(const char *message, const char *hint)
 {
@@ -29,8 +29,8 @@ idgen_arguments_invalid(const char *message, const char *hint)
 }
 
 /*
- * An interval as milliseconds, rounded up, so that no positive length becomes
- * nothing; an error if it has months or is negative.
+ * An interval in milliseconds, rounded up, so that no positive length becomes 0.
+ * Raises an error (22023) if it is negative or contains months.
  */
 int64
 idgen_arguments_interval_ms(const Interval *interval, const char *what)

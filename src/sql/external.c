@@ -1,9 +1,9 @@
 /*
  * external.c
- *		SQL functions of external generators.
+ *		SQL functions for external generators.
  *
- * Whatever goes wrong in a function that takes a token, the statement and its
- * context are kept out of the server log: the token may stand in them.
+ * When a function that takes a token fails, the statement and its context are kept out
+ * of the server log, because they may contain the token.
  */
 #include "compat.h"
 
@@ -16,9 +16,9 @@
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
-#include "sql/arguments.h"
 #include "session/client.h"
 #include "session/token.h"
+#include "sql/arguments.h"
 
 /* An error context that adds no context, but hides the statement. */
 static void
@@ -39,8 +39,8 @@ hide_statement(void *arg)
 	error_context_stack = hidden.previous
 
 /*
- * The row type of a result.  Type "idgen_acquired" is one that its owner can alter, and a
- * row of it that has other columns than are filled in would crash the server.
+ * The row type of a result.  The owner of type "idgen_acquired" can alter it, and a row
+ * with other columns than those filled in here would crash the server.
  */
 static TupleDesc
 grant_row_type(FunctionCallInfo fcinfo, int column_count)
@@ -59,12 +59,12 @@ grant_row_type(FunctionCallInfo fcinfo, int column_count)
 	if (!intact)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("type \"idgen_acquired\" has other columns than it was made with"),
-				 errhint("Undo what was done to it.")));
+				 errmsg("type \"idgen_acquired\" does not have the columns that the extension gave it"),
+				 errhint("Undo the change to the type.")));
 	return BlessTupleDesc(desc);
 }
 
-/* A grant as a row; with the token if there is one. */
+/* A grant as a row, with the token if there is one. */
 static Datum
 grant_row(TupleDesc desc, const IdgenAnswer *answer,
 		  const char *namespace_name, const char *token)
@@ -149,7 +149,7 @@ idgen_deactivate(PG_FUNCTION_ARGS)
 	REQUIRE_ARG(0, "incarnation");
 	REQUIRE_ARG(1, "token");
 	idgen_client_deactivate(PG_GETARG_INT64(0),
-							 text_to_cstring(PG_GETARG_TEXT_PP(1)));
+							text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	END_HIDDEN_STATEMENT();
 	PG_RETURN_VOID();
 }

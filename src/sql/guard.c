@@ -2,10 +2,10 @@
  * guard.c
  *		The trigger on the authority's tables.
  *
- * idgen's own statements pass.  Rows from replication are ignored, so that a
- * publication FOR ALL TABLES is harmless.  Rows that the owner of a table that
- * pg_dump dumps inserts, or a superuser, are merged: marks only rise.  Everything
- * else is refused, the owner's and the superuser's included (S3).
+ * idgen's own queries pass.  Rows from replication are ignored, so that a publication
+ * FOR ALL TABLES is harmless.  Rows that the owner or a superuser inserts into a table
+ * that pg_dump dumps are merged: marks only rise.  Every other change is refused, even
+ * to the owner and to superusers (S3).
  */
 #include "compat.h"
 
@@ -19,19 +19,20 @@
 #include "utils/builtins.h"
 #include "utils/uuid.h"
 
-#include "session/at_commit.h"
-#include "catalog/namespace_cache.h"
-#include "catalog/namespace_rows.h"
+#include "catalog/columns.h"
+#include "catalog/policy.h"
 #include "catalog/query.h"
+#include "catalog/restore.h"
+#include "catalog/scan.h"
 #include "catalog/tables.h"
+#include "session/at_commit.h"
 
 PG_FUNCTION_INFO_V1(idgen_guard);
 
 /*
- * Was this change made on another server, and is only applied here?  A process of
- * a subscription applies or copies it.  Not asked is session_replication_role: a
- * session that restores a dump may have set it, and marks that were ignored then
- * would be missing.
+ * Is this a change from another server that a process of a subscription applies or
+ * copies here?  session_replication_role does not count: a session that restores a dump
+ * may have set it, and marks that were ignored then would be missing.
  */
 static bool
 from_replication(void)
@@ -40,7 +41,7 @@ from_replication(void)
 }
 
 static void
-refuse(const char *table)
+refuse_change(const char *table)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -53,7 +54,7 @@ refuse(const char *table)
  * What stands in a restored row
  * -------------------------------------------------------------------- */
 
-/* A value that no row of idgen's has; the context names the row. */
+/* An error about a value that no row of idgen has; the context names the row. */
 static void
 invalid(const char *what)
 {
@@ -71,6 +72,13 @@ nullable_column(TriggerData *trigger, int attribute, bool *isnull)
 						RelationGetDescr(trigger->tg_relation), isnull);
 }
 
+static const char *
+attribute_name(TriggerData *trigger, int attribute)
+{
+	return NameStr(TupleDescAttr(RelationGetDescr(trigger->tg_relation),
+								 attribute - 1)->attname);
+}
+
 /* A column of the new row; an error if it is null. */
 static Datum
 column(TriggerData *trigger, int attribute)
@@ -83,26 +91,35 @@ column(TriggerData *trigger, int attribute)
 				(errcode(ERRCODE_NOT_NULL_VIOLATION),
 				 errmsg("null value in a restored row of idgen"),
 				 errdetail("Column \"%s\" is null.",
-						   NameStr(TupleDescAttr(RelationGetDescr(trigger->tg_relation),
-												 attribute - 1)->attname))));
+						   attribute_name(trigger, attribute))));
 	return value;
 }
 
-/* The name of a namespace or role, or a word of a policy, of NAMEDATALEN. */
-static void
-column_name(TriggerData *trigger, int attribute, char *name)
+/* The first columns of the new row, see rows.h; an error if one is null. */
+static Datum *
+row_columns(TriggerData *trigger, int count)
+{
+	Datum	   *columns = palloc(count * sizeof(Datum));
+
+	for (int i = 0; i < count; i++)
+		columns[i] = column(trigger, i + 1);
+	return columns;
+}
+
+/* Check the length of a name of a namespace or role, or of a word of a policy. */
+static char *
+check_name(TriggerData *trigger, int attribute)
 {
 	char	   *value = TextDatumGetCString(column(trigger, attribute));
 
 	if (value[0] == '\0' || strlen(value) >= NAMEDATALEN)
 		invalid(psprintf("Column \"%s\" has %d bytes, and may have 1 to %d.",
-						 NameStr(TupleDescAttr(RelationGetDescr(trigger->tg_relation),
-											   attribute - 1)->attname),
+						 attribute_name(trigger, attribute),
 						 (int) strlen(value), NAMEDATALEN - 1));
-	strlcpy(name, value, NAMEDATALEN);
+	return value;
 }
 
-/* Names of roles: a list of names, which is what idgen_allow makes. */
+/* Check that a column is a list of names of roles, as idgen_allow writes it. */
 static void
 check_roles(TriggerData *trigger, int attribute)
 {
@@ -112,8 +129,7 @@ check_roles(TriggerData *trigger, int attribute)
 
 	if (ARR_NDIM(names) > 1 || array_contains_nulls(names))
 		invalid(psprintf("Column \"%s\" is not a list of roles.",
-						 NameStr(TupleDescAttr(RelationGetDescr(trigger->tg_relation),
-											   attribute - 1)->attname)));
+						 attribute_name(trigger, attribute)));
 	deconstruct_array(names, TEXTOID, -1, false, TYPALIGN_INT, &datums, NULL, &count);
 	for (int i = 0; i < count; i++)
 	{
@@ -121,20 +137,19 @@ check_roles(TriggerData *trigger, int attribute)
 
 		if (length == 0 || length >= NAMEDATALEN)
 			invalid(psprintf("A role in column \"%s\" has %d bytes, and may have 1 to %d.",
-							 NameStr(TupleDescAttr(RelationGetDescr(trigger->tg_relation),
-												   attribute - 1)->attname),
+							 attribute_name(trigger, attribute),
 							 length, NAMEDATALEN - 1));
 	}
 }
 
-/* Names the row, as far as it has a key. */
+/* An error context that names the row. */
 static void
 name_row(void *arg)
 {
 	errcontext("restored row of table %s", (const char *) arg);
 }
 
-/* "idgen_worker", namespace "orders", worker 7 */
+/* The name of a row in errors: "idgen_worker", namespace "orders", worker 7 */
 static char *
 row_name(TriggerData *trigger, Oid relid)
 {
@@ -162,57 +177,47 @@ row_name(TriggerData *trigger, Oid relid)
 static bool
 merge_namespace(TriggerData *trigger)
 {
+	Datum	   *columns = row_columns(trigger, IDGEN_NAMESPACE_END - 1);
 	IdgenNamespaceRow row;
 	IdgenLayoutCheck check;
 	bool		keep;
 
-	memset(&row, 0, sizeof(row));
-	column_name(trigger, IDGEN_NAMESPACE_NAME, row.name);
-	if (strcmp(TextDatumGetCString(column(trigger, IDGEN_NAMESPACE_KIND)), "time") != 0)
-		invalid("The kind of a namespace is \"time\".");
-	row.layout.kind = IDGEN_KIND_TIME;
-	row.layout.timestamp_bits = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_TIMESTAMP_BITS));
-	row.layout.worker_bits = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_WORKER_BITS));
-	row.layout.sequence_bits = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_SEQUENCE_BITS));
-	row.layout.epoch_ms = DatumGetInt64(column(trigger, IDGEN_NAMESPACE_EPOCH_MS));
-	row.layout.tick_ms = DatumGetInt64(column(trigger, IDGEN_NAMESPACE_TICK_MS));
-	row.layout.horizon_ms = DatumGetInt64(column(trigger, IDGEN_NAMESPACE_HORIZON_MS));
-	row.grant_interval_ms = DatumGetInt64(column(trigger, IDGEN_NAMESPACE_GRANT_INTERVAL_MS));
-	row.run_ahead_ms = DatumGetInt64(column(trigger, IDGEN_NAMESPACE_RUN_AHEAD_MS));
-	row.first_worker = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_FIRST_WORKER));
-	row.last_worker = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_LAST_WORKER));
-	column_name(trigger, IDGEN_NAMESPACE_DURABILITY, row.durability);
-	column_name(trigger, IDGEN_NAMESPACE_PROMOTION, row.promotion);
-	row.restricted = DatumGetBool(column(trigger, IDGEN_NAMESPACE_RESTRICTED));
-	row.issuing = DatumGetBool(column(trigger, IDGEN_NAMESPACE_ISSUING));
-	row.retired = DatumGetBool(column(trigger, IDGEN_NAMESPACE_RETIRED));
-	column_name(trigger, IDGEN_NAMESPACE_OWNER, row.owner);
+	check_name(trigger, IDGEN_NAMESPACE_NAME);
+	if (strcmp(TextDatumGetCString(columns[IDGEN_NAMESPACE_KIND - 1]), IDGEN_KIND) != 0)
+		invalid("The kind of a namespace is \"" IDGEN_KIND "\".");
+	check_name(trigger, IDGEN_NAMESPACE_DURABILITY);
+	check_name(trigger, IDGEN_NAMESPACE_PROMOTION);
+	check_name(trigger, IDGEN_NAMESPACE_OWNER);
 	check_roles(trigger, IDGEN_NAMESPACE_ISSUE_ROLES);
 	check_roles(trigger, IDGEN_NAMESPACE_ACQUIRE_ROLES);
-	row.split_parts = DatumGetInt32(column(trigger, IDGEN_NAMESPACE_SPLIT_PARTS));
-	row.lineage = *DatumGetUUIDP(column(trigger, IDGEN_NAMESPACE_LINEAGE));
+	if (!idgen_rows_read_namespace(columns, &row))
+	{
+		/* one of them raises the error */
+		(void) idgen_durability_require(TextDatumGetCString(columns[IDGEN_NAMESPACE_DURABILITY - 1]));
+		(void) idgen_promotion_require(TextDatumGetCString(columns[IDGEN_NAMESPACE_PROMOTION - 1]));
+	}
 	check = idgen_layout_validate(&row.layout);
 	if (check != IDGEN_LAYOUT_OK &&
 		(check != IDGEN_LAYOUT_SHORT_FIELD || row.issuing))
-		invalid("Its format is none that a namespace can have.");
-	idgen_namespace_check_row(&row);
-	keep = idgen_namespace_rows_merge(&row);
+		invalid("The format is not one that a namespace can have.");
+	idgen_policy_check(&row);
+	keep = idgen_restore_namespace(&row);
 	if (!keep && row.retired)
 		idgen_at_commit_kill(row.name);
 	return keep;
 }
 
-/* Does a mark fit the namespace, if it is there already? */
+/* An error unless a mark fits the namespace, if that is there already. */
 static void
 check_mark(const char *name, int32 worker, int64 mark)
 {
 	IdgenNamespaceRow row;
 
 	if (worker < 0)
-		invalid("A worker is not negative.");
+		invalid("The worker is negative.");
 	if (mark < 0)
-		invalid("A mark is not negative.");
-	if (!idgen_tables_read_namespace(name, &row, 0))
+		invalid("The mark is negative.");
+	if (!idgen_scan_namespace(name, &row, 0))
 		return;
 	if (worker >= idgen_layout_worker_count(&row.layout))
 		invalid("The namespace has fewer workers.");
@@ -223,16 +228,15 @@ check_mark(const char *name, int32 worker, int64 mark)
 static bool
 merge_floor(TriggerData *trigger)
 {
-	char		name[NAMEDATALEN];
+	char	   *name = check_name(trigger, IDGEN_FLOOR_NAMESPACE);
 	int64		floor = DatumGetInt64(column(trigger, IDGEN_FLOOR_FLOOR));
 	int64		external_end = DatumGetInt64(column(trigger, IDGEN_FLOOR_EXTERNAL_END));
 	bool		copied;
 	bool		keep;
 
-	column_name(trigger, IDGEN_FLOOR_NAMESPACE, name);
 	check_mark(name, 0, floor);
 	check_mark(name, 0, external_end);
-	keep = idgen_namespace_rows_merge_floor(name, floor, external_end, &copied);
+	keep = idgen_restore_floor(name, floor, external_end, &copied);
 	if (copied)
 		idgen_at_commit_kill(name);
 	return keep;
@@ -241,20 +245,19 @@ merge_floor(TriggerData *trigger)
 static bool
 merge_worker(TriggerData *trigger)
 {
-	char		name[NAMEDATALEN];
+	char	   *name = check_name(trigger, IDGEN_WORKER_NAMESPACE);
 	int32		worker = DatumGetInt32(column(trigger, IDGEN_WORKER_WORKER));
 	int64		high_water = DatumGetInt64(column(trigger, IDGEN_WORKER_HIGH_WATER));
 
-	column_name(trigger, IDGEN_WORKER_NAMESPACE, name);
 	check_mark(name, worker, high_water);
-	if (idgen_namespace_rows_merge_mark(name, worker, high_water))
+	if (idgen_restore_mark(name, worker, high_water))
 		idgen_at_commit_kill(name);
 	return false;
 }
 
 /*
- * Whoever may insert is not whoever may say what was granted: a blanket GRANT or
- * pg_write_all_data gives the one.  As ALTER TABLE does, ask for the owner.
+ * The privilege to insert is not enough to say what was granted, because a blanket GRANT
+ * or pg_write_all_data gives it.  As ALTER TABLE does, ask for the owner.
  */
 static void
 require_owner(TriggerData *trigger)
@@ -270,8 +273,8 @@ require_owner(TriggerData *trigger)
 }
 
 /*
- * A row inserted from outside: true if it is to be inserted as it is, false if
- * it was merged into ours.
+ * Merge a row that is inserted from outside into ours.  True if there is none, so that
+ * the row is to be inserted as it is.
  */
 static bool
 merge(TriggerData *trigger)
@@ -284,7 +287,7 @@ merge(TriggerData *trigger)
 		(relid != idgen_tables_relid(IDGEN_TABLE_NAMESPACE) &&
 		 relid != idgen_tables_relid(IDGEN_TABLE_FLOOR) &&
 		 relid != idgen_tables_relid(IDGEN_TABLE_WORKER)))
-		refuse(RelationGetRelationName(trigger->tg_relation));
+		refuse_change(RelationGetRelationName(trigger->tg_relation));
 	require_owner(trigger);
 	context.arg = row_name(trigger, relid);
 	error_context_stack = &context;
@@ -334,7 +337,7 @@ idgen_guard(PG_FUNCTION_ARGS)
 	}
 	else if (TRIGGER_FIRED_FOR_STATEMENT(trigger->tg_event))
 	{
-		refuse(RelationGetRelationName(trigger->tg_relation));
+		refuse_change(RelationGetRelationName(trigger->tg_relation));
 		keep = false;
 	}
 	else if (from_replication())
@@ -343,7 +346,7 @@ idgen_guard(PG_FUNCTION_ARGS)
 		keep = merge(trigger);
 	else
 	{
-		refuse(RelationGetRelationName(trigger->tg_relation));
+		refuse_change(RelationGetRelationName(trigger->tg_relation));
 		keep = false;
 	}
 

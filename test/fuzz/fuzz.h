@@ -113,7 +113,7 @@ fuzz_number(FuzzInput *input, int64_t low, int64_t high)
 static inline IdgenLayout
 fuzz_valid_layout(FuzzInput *input)
 {
-	IdgenLayout layout = {.kind = IDGEN_KIND_TIME};
+	IdgenLayout layout = {0};
 	int64_t		field_ms;
 
 	layout.worker_bits = (int) fuzz_between(input, 0, IDGEN_WORKER_BITS_MAX);

@@ -13,6 +13,8 @@
  */
 #include "fuzz.h"
 #include "grant.h"
+#include "takeover.h"
+#include "worker.h"
 
 #define WORKERS_MAX		4
 #define GRANTS_MAX		64

@@ -43,7 +43,7 @@ within(Wide value, Wide low, Wide high)
 static IdgenLayout
 any_layout(FuzzInput *input)
 {
-	IdgenLayout layout = {.kind = IDGEN_KIND_TIME};
+	IdgenLayout layout = {0};
 
 	layout.timestamp_bits = (int) fuzz_number(input, INT32_MIN / 4, INT32_MAX / 4);
 	layout.worker_bits = (int) fuzz_number(input, INT32_MIN / 4, INT32_MAX / 4);
@@ -224,9 +224,10 @@ check_bound(const IdgenLayout *layout, FuzzInput *input)
 {
 	const int64_t unix_us = fuzz_number(input, INT64_MIN, INT64_MAX);
 	const int64_t later_us = fuzz_number(input, unix_us, INT64_MAX);
-	const int64_t bound = idgen_layout_lower_bound(layout, unix_us);
-	const Wide	tick = wide_ceil(unix_us - (Wide) layout->epoch_ms * 1000,
-								 (Wide) layout->tick_ms * 1000);
+	const int64_t unix_ms = (int64_t) wide_ceil(unix_us, 1000);
+	const int64_t later_ms = (int64_t) wide_ceil(later_us, 1000);
+	const int64_t bound = idgen_layout_lower_bound_ms(layout, unix_ms);
+	const Wide	tick = wide_ceil((Wide) unix_ms - layout->epoch_ms, layout->tick_ms);
 
 	if (tick <= 0)
 		FUZZ_CHECK(bound == 0);
@@ -235,7 +236,25 @@ check_bound(const IdgenLayout *layout, FuzzInput *input)
 	else
 		FUZZ_CHECK(bound == tick * power_of_two(layout->worker_bits +
 												layout->sequence_bits));
-	FUZZ_CHECK(bound <= idgen_layout_lower_bound(layout, later_us));
+	FUZZ_CHECK(bound <= idgen_layout_lower_bound_ms(layout, later_ms));
+}
+
+/* A format is the same as its copy, and no other if one part differs. */
+static void
+check_same(const IdgenLayout *layout)
+{
+	IdgenLayout others[7];
+
+	for (int i = 0; i < 7; i++)
+		others[i] = *layout;
+	others[1].timestamp_bits++;
+	others[2].worker_bits++;
+	others[3].sequence_bits++;
+	others[4].epoch_ms--;
+	others[5].tick_ms--;
+	others[6].horizon_ms--;
+	for (int i = 0; i < 7; i++)
+		FUZZ_CHECK(idgen_layout_same(layout, &others[i]) == (i == 0));
 }
 
 int
@@ -249,6 +268,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_verdict(&layout, check);
 	if (check != IDGEN_LAYOUT_OK && check != IDGEN_LAYOUT_SHORT_FIELD)
 		return 0;
+	check_same(&layout);
 	while (input.left > 0)
 	{
 		check_encode(&layout, &input);

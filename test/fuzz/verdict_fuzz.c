@@ -9,6 +9,7 @@
  */
 #include "fuzz.h"
 #include "grant.h"
+#include "takeover.h"
 
 #define HOLDERS			2
 #define GRANTS_MAX		64

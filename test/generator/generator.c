@@ -23,7 +23,6 @@
 
 #include <libpq-fe.h>
 
-#include "core/grant.h"
 #include "core/layout.h"
 
 /* Before what failed is tried again. */
@@ -376,7 +375,6 @@ take_format(IdgenGenerator *g, const PGresult *result)
 		fail(g, "the namespace is of a kind unknown here");
 		return;
 	}
-	g->layout.kind = IDGEN_KIND_TIME;
 	g->layout.timestamp_bits = (int) number_at(result, 1);
 	g->layout.worker_bits = (int) number_at(result, 2);
 	g->layout.sequence_bits = (int) number_at(result, 3);

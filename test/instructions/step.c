@@ -20,7 +20,7 @@
 #define HASH_PRIME		UINT64_C(1099511628211)
 
 static const IdgenLayout layout = {
-	.kind = IDGEN_KIND_TIME,.timestamp_bits = 41,.worker_bits = 10,.sequence_bits = 12,
+	.timestamp_bits = 41,.worker_bits = 10,.sequence_bits = 12,
 	.tick_ms = 1,.horizon_ms = 10000
 };
 

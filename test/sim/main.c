@@ -192,7 +192,7 @@ static void
 scale_config(Config *config)
 {
 	*config = (Config) {
-		.layout = {IDGEN_KIND_TIME, 41, 10, 12, WORLD_BEGINS_MS - 5000, 1, 10000},
+		.layout = {41, 10, 12, WORLD_BEGINS_MS - 5000, 1, 10000},
 		.length = 1000,
 		.horizon = 10000,
 		.last_worker = 1023,

@@ -99,7 +99,7 @@ mutant S2 'a grant does not begin at the mark' core grant.c \
 	's/start = max_tick(max_tick(facts->high_water, facts->eligible), facts->now)/start = max_tick(facts->eligible, facts->now)/'
 mutant S2 'the floor is no mark' glue ignore_floor
 mutant S2 'a mark is written that was changed meanwhile' glue stale_mark
-mutant S2 'workers held are chosen' core grant.c \
+mutant S2 'workers held are chosen' core worker.c \
 	's/^\t\tif ((busy\[i\] - first) \/ range->modulus > rank)/\t\tif (rank >= 0)/'
 mutant S3 'lowered marks are not noticed' glue accept_lowered_mark
 mutant S3 'restored marks overwrite' glue restore_overwrites
@@ -128,27 +128,27 @@ mutant S8 'no step is too great' core clock.c \
 mutant S9 'a copy takes itself over' glue adopt_by_itself
 mutant S9 'the identity is not compared' glue skip_verify
 mutant S9 'incarnations outlive a promotion' glue keep_incarnations
-mutant S9 'a fence forgets the horizon' core grant.c \
+mutant S9 'a fence forgets the horizon' core takeover.c \
 	's/distance = facts->horizon + facts->clock_error;/distance = facts->clock_error;/'
-mutant S9 'a fence forgets the error of clocks' core grant.c \
+mutant S9 'a fence forgets the error of clocks' core takeover.c \
 	's/distance = facts->horizon + facts->clock_error;/distance = facts->horizon;/'
-mutant S9 'all timelines have one part of the workers' core grant.c \
+mutant S9 'all timelines have one part of the workers' core worker.c \
 	's/return (int) (timeline % (uint32_t) parts);/return (int) (timeline * 0 + parts * 0);/'
 mutant S9 'the part goes by the ancestors that are known' glue count_ancestors
-mutant S9 'a part is free without evidence' core grant.c \
+mutant S9 'a part is free without evidence' core takeover.c \
 	's/return \*begun_ms != IDGEN_BEGUN_NEVER;/return true;/'
-mutant S9 'a timeline of the same part is evidence' core grant.c \
+mutant S9 'a timeline of the same part is evidence' core takeover.c \
 	's/(int64_t) timeline > (int64_t) facts->present - facts->parts/(int64_t) timeline >= (int64_t) facts->present - facts->parts/'
 mutant S9 'evidence is as old as the horizon' glue horizon_alone
-mutant S9 'the first timelines are one too many' core grant.c \
+mutant S9 'the first timelines are one too many' core takeover.c \
 	's/(int64_t) facts->present <= facts->parts)/(int64_t) facts->present <= facts->parts + 1)/'
-mutant S9 'a recovery to a point in time is trusted' core grant.c \
+mutant S9 'a recovery to a point in time is trusted' core takeover.c \
 	's/facts->history_complete && !facts->has_target &&$/facts->history_complete \&\&/'
-mutant S9 'a history that is cut is trusted' core grant.c \
+mutant S9 'a history that is cut is trusted' core takeover.c \
 	's/facts->history_complete && !facts->has_target &&$/!facts->has_target \&\&/'
-mutant S9 'a control file without its birth is the same' core grant.c \
+mutant S9 'a control file without its birth is the same' core takeover.c \
 	's/recorded->control_birth == found->control_birth &&/true \&\&/'
-mutant S9 'any later timeline is the same server' core grant.c \
+mutant S9 'any later timeline is the same server' core takeover.c \
 	's/found->timeline - recorded->timeline == 1 &&/true \&\&/'
 mutant S9 'the database is compared first' glue database_first
 mutant S3 'a promise ends with its incarnation' glue promise_of_active

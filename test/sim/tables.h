@@ -11,6 +11,7 @@
 #define IDGEN_SIM_TABLES_H
 
 #include "grant.h"
+#include "takeover.h"
 
 typedef enum RecordKind
 {

@@ -209,7 +209,7 @@ choose_format(Config *config, Random *random)
 {
 	IdgenLayout *layout = &config->layout;
 
-	*layout = (IdgenLayout) {IDGEN_KIND_TIME, 41, 10, 12,
+	*layout = (IdgenLayout) {41, 10, 12,
 		WORLD_BEGINS_MS - 5000, 1, 1000};
 	switch (random_between(random, 0, 6))
 	{

@@ -12,6 +12,7 @@
 
 #include "contract.h"
 #include "grant.h"
+#include "takeover.h"
 #include "layout.h"
 #include "random.h"
 

@@ -18,7 +18,7 @@ $node->safe_psql('postgres', "CREATE DATABASE $_ OWNER mallory") foreach ('victi
 # --- The names of operators, functions and types come from the text itself.
 
 my $text = $script =~ s/^--.*\n//mgr =~ s/\@extschema\@//gr;
-my $statements = slurp_file("$ENV{IDGEN_TOP}/src/catalog/query.c");
+my $statements = slurp_file("$ENV{IDGEN_TOP}/src/catalog/query_text.c");
 $text .= "\n$1" while $statements =~ /("(?:[^"\\]|\\.)*")/g;
 my %symbols = map { $_ => 1 } $text =~ /([-+*\/<>=~!\@#%^&|`?]+)/g;
 my %words = map { $_ => 1 } $text =~ /\b([a-z_][a-z_0-9]*)\b/g;

@@ -11,7 +11,6 @@
 
 /* The format of the worked examples: 12 | 3 | 4 bits. */
 static const IdgenLayout worked = {
-	.kind = IDGEN_KIND_TIME,
 	.timestamp_bits = 12,
 	.worker_bits = 3,
 	.sequence_bits = 4,
@@ -22,7 +21,6 @@ static const IdgenLayout worked = {
 
 /* One value per tick, and the widest timestamp. */
 static const IdgenLayout bare = {
-	.kind = IDGEN_KIND_TIME,
 	.timestamp_bits = 63,
 	.worker_bits = 0,
 	.sequence_bits = 0,
@@ -612,6 +610,13 @@ test_room(void)
 	CHECK_EQ(idgen_cursor_room(&cursor, &worked, &demand), 0);
 	demand.now = 158;
 	CHECK_EQ(idgen_cursor_room(&cursor, &worked, &demand), 15);
+
+	/* the same, within a grant that began before the last ID */
+	cursor = cursor_with(1, 160, 200);
+	EXPECT_ISSUE(&cursor, &worked, at(165), 165, 0, 1);
+	demand.now = 163;
+	demand.run_ahead = 4;
+	CHECK_EQ(idgen_cursor_room(&cursor, &worked, &demand), 47);
 
 	/* (0,0,0) is not there */
 	cursor = cursor_with(0, 0, 10);

@@ -14,7 +14,6 @@
 
 /* The format of the worked examples: 12 | 3 | 4 bits. */
 static const IdgenLayout worked = {
-	.kind = IDGEN_KIND_TIME,
 	.timestamp_bits = 12,
 	.worker_bits = 3,
 	.sequence_bits = 4,
@@ -25,7 +24,6 @@ static const IdgenLayout worked = {
 
 /* The format of the namespace "default": 41 | 10 | 12 bits. */
 static const IdgenLayout standard = {
-	.kind = IDGEN_KIND_TIME,
 	.timestamp_bits = 41,
 	.worker_bits = 10,
 	.sequence_bits = 12,
@@ -365,8 +363,7 @@ static void
 test_validate_short_field_last(void)
 {
 	IdgenLayout layout;
-	const IdgenLayout layout_short = {.kind = IDGEN_KIND_TIME,
-		.timestamp_bits = 1, .worker_bits = 31, .sequence_bits = 31,
+	const IdgenLayout layout_short = {.timestamp_bits = 1, .worker_bits = 31, .sequence_bits = 31,
 	.epoch_ms = 0, .tick_ms = 1, .horizon_ms = IDGEN_HORIZON_MS_MAX};
 
 	CHECK_EQ(idgen_layout_validate(&layout_short), IDGEN_LAYOUT_SHORT_FIELD);
@@ -476,63 +473,34 @@ test_ticks_ceil(void)
 			 INT64_MAX / 1000 + 1);
 }
 
+/* Every part of a format tells two formats apart. */
+static void
+test_same(void)
+{
+	IdgenLayout other = standard;
+
+	CHECK(idgen_layout_same(&standard, &other));
+	other.timestamp_bits++;
+	CHECK(!idgen_layout_same(&standard, &other));
+	other = standard;
+	other.worker_bits++;
+	CHECK(!idgen_layout_same(&standard, &other));
+	other = standard;
+	other.sequence_bits++;
+	CHECK(!idgen_layout_same(&standard, &other));
+	other = standard;
+	other.epoch_ms++;
+	CHECK(!idgen_layout_same(&standard, &other));
+	other = standard;
+	other.tick_ms++;
+	CHECK(!idgen_layout_same(&standard, &other));
+	other = standard;
+	other.horizon_ms++;
+	CHECK(!idgen_layout_same(&standard, &other));
+}
+
 static void
 test_lower_bound(void)
-{
-	CHECK_EQ(idgen_layout_lower_bound(&worked, 160000), 160 << 7);
-	CHECK_EQ(idgen_layout_lower_bound(&worked, 159001), 160 << 7);
-	CHECK_EQ(idgen_layout_lower_bound(&worked, 160001), 161 << 7);
-	CHECK_EQ(idgen_layout_lower_bound(&worked, 1), 1 << 7);
-
-	/* at and before the epoch */
-	CHECK_EQ(idgen_layout_lower_bound(&worked, 0), 0);
-	CHECK_EQ(idgen_layout_lower_bound(&worked, -1), 0);
-	CHECK_EQ(idgen_layout_lower_bound(&worked, -1000000), 0);
-	CHECK_EQ(idgen_layout_lower_bound(&standard, EPOCH_2025_MS * 1000), 0);
-	CHECK_EQ(idgen_layout_lower_bound(&standard, EPOCH_2025_MS * 1000 - 1), 0);
-	CHECK_EQ(idgen_layout_lower_bound(&standard, EPOCH_2025_MS * 1000 + 1),
-			 1 << 22);
-}
-
-static void
-test_lower_bound_mid_tick(void)
-{
-	const IdgenLayout layout = with_tick(1000);
-
-	CHECK_EQ(idgen_layout_lower_bound(&layout, 5000000), 5 << 7);
-	CHECK_EQ(idgen_layout_lower_bound(&layout, 5000001), 6 << 7);
-	CHECK_EQ(idgen_layout_lower_bound(&layout, 5001000), 6 << 7);
-	CHECK_EQ(idgen_layout_lower_bound(&layout, 5999999), 6 << 7);
-	CHECK_EQ(idgen_layout_lower_bound(&layout, 6000000), 6 << 7);
-}
-
-static void
-test_lower_bound_limits(void)
-{
-	IdgenLayout layout = worked;
-
-	/* past the field: never wraps into a small or negative ID */
-	CHECK_EQ(idgen_layout_lower_bound(&worked, 4095000), 4095 << 7);
-	CHECK_EQ(idgen_layout_lower_bound(&worked, 4095001), INT64_MAX);
-	CHECK_EQ(idgen_layout_lower_bound(&worked, INT64_MAX), INT64_MAX);
-	CHECK_EQ(idgen_layout_lower_bound(&standard, INT64_MAX), INT64_MAX);
-
-	CHECK_EQ(idgen_layout_lower_bound(&worked, INT64_MIN), 0);
-	CHECK_EQ(idgen_layout_lower_bound(&standard, INT64_MIN), 0);
-
-	/* an epoch further away than any time */
-	layout.epoch_ms = IDGEN_UNIX_MS_MAX;
-	CHECK_EQ(idgen_layout_lower_bound(&layout, INT64_MAX), 0);
-	layout.epoch_ms = -IDGEN_UNIX_MS_MAX;
-	CHECK_EQ(idgen_layout_lower_bound(&layout, INT64_MIN), INT64_MAX);
-	layout = with_widths(63, 0, 0);
-	layout.epoch_ms = -IDGEN_UNIX_MS_MAX;
-	CHECK_EQ(idgen_layout_lower_bound(&layout, INT64_MIN),
-			 IDGEN_UNIX_MS_MAX + INT64_MIN / 1000);
-}
-
-static void
-test_lower_bound_ms(void)
 {
 	const IdgenLayout layout = with_tick(1000);
 
@@ -554,7 +522,7 @@ test_lower_bound_ms(void)
 
 /* The ends of the times it accepts, beside the ends of the epochs. */
 static void
-test_lower_bound_ms_limits(void)
+test_lower_bound_limits(void)
 {
 	IdgenLayout layout = worked;
 
@@ -679,12 +647,10 @@ static const UnitTest tests[] = {
 	{"tick of a time at the ends of time", test_tick_at_limits},
 	{"time of a tick, and too far to tell", test_unix_ms},
 	{"a length rounds up to at least one tick", test_ticks_ceil},
-	{"lower bound at, before and after the epoch", test_lower_bound},
-	{"lower bound in the middle of a tick", test_lower_bound_mid_tick},
-	{"lower bound never wraps", test_lower_bound_limits},
-	{"lower bound of a millisecond", test_lower_bound_ms},
-	{"lower bound of a millisecond at the ends of time",
-	test_lower_bound_ms_limits},
+	{"two formats are the same only if every part is", test_same},
+	{"lower bound at the epoch, before and after it, and within a tick",
+	test_lower_bound},
+	{"lower bound never wraps at the ends of time", test_lower_bound_limits},
 	{"a field has not begun, runs, is over", test_life},
 };
 

@@ -21,7 +21,7 @@ core=${CORE:-../../src/core}
 export SEED=${SEED:-1}
 jobs_max=$(nproc 2>/dev/null || echo 2)
 case ${1:-unit} in
-	unit) suite=. programs='layout_test grant_test history_test cursor_test clock_test quorum_test property_test' ;;
+	unit) suite=. programs='layout_test grant_test worker_test takeover_test history_test cursor_test clock_test quorum_test property_test' ;;
 	fuzz)
 		suite=../fuzz
 		# no sequence of calls leads there: a cursor that has issued holds the grant it issued from
@@ -336,47 +336,47 @@ mutant 'along by half a length' grant.c \
 	's/run_ahead) - length \/ 4;/run_ahead) - length \/ 2;/'
 mutant 'along when it is due' grant.c \
 	's/run_ahead) - length \/ 4;/run_ahead) - 0 * length;/'
-mutant 'the worker reserved last is taken' grant.c \
+mutant 'the worker reserved last is taken' worker.c \
 	's/earliest == NULL || mark->high_water < earliest->high_water ||/earliest == NULL || mark->high_water > earliest->high_water ||/'
-mutant 'of two the first in the list is taken' grant.c \
+mutant 'of two the first in the list is taken' worker.c \
 	's/(mark->high_water == earliest->high_water \&\& mark->worker < earliest->worker))/(mark->high_water == earliest->high_water \&\& mark->worker < 0))/'
-mutant 'a worker that is held is taken' grant.c \
+mutant 'a worker that is held is taken' worker.c \
 	's/contains(held, held_count, mark->worker))/contains(held, 0 * held_count, mark->worker))/'
-mutant 'the last one held is not found' grant.c \
+mutant 'the last one held is not found' worker.c \
 	's/contains(held, held_count, mark->worker))/contains(held, held_count - (held_count > 0), mark->worker))/'
-mutant 'a worker of another range is taken' grant.c \
+mutant 'a worker of another range is taken' worker.c \
 	's/if (!idgen_worker_in_range(range, mark->worker) ||/if (!idgen_worker_in_range(range, range->first) ||/'
 mutant 'due without the run-ahead' grant.c \
-	's/min_tick(step + run_ahead,$/min_tick(step + 0 * run_ahead,/'
+	's/min_tick(margin + run_ahead,$/min_tick(margin + 0 * run_ahead,/'
 mutant 'due by the run-ahead alone' grant.c \
-	's/min_tick(step + run_ahead,$/min_tick(0 * step + run_ahead,/'
+	's/min_tick(margin + run_ahead,$/min_tick(0 * margin + run_ahead,/'
 mutant 'due one tick early' grant.c \
-	's/min_tick(step + run_ahead,$/min_tick(step + run_ahead + 1,/'
+	's/min_tick(margin + run_ahead,$/min_tick(margin + run_ahead + 1,/'
 mutant 'due one tick late' grant.c \
-	's/min_tick(step + run_ahead,$/min_tick(step + run_ahead - 1,/'
+	's/min_tick(margin + run_ahead,$/min_tick(margin + run_ahead - 1,/'
 mutant 'due as early as the horizon leaves room' grant.c \
-	's/lead = min_tick(step/lead = max_tick(step/'
+	's/lead = min_tick(margin/lead = max_tick(margin/'
 mutant 'due however little a grant is worth' grant.c \
-	's/horizon - max_tick(step \/ 2, 1));/horizon - 1);/'
+	's/horizon - max_tick(margin \/ 2, 1));/horizon - 1);/'
 mutant 'due at once after a grant to the horizon' grant.c \
-	's/horizon - max_tick(step \/ 2, 1));/horizon);/'
-mutant 'due at once with a step of one tick' grant.c \
-	's/horizon - max_tick(step \/ 2, 1));/horizon - step \/ 2);/'
+	's/horizon - max_tick(margin \/ 2, 1));/horizon);/'
+mutant 'due at once with a margin of one tick' grant.c \
+	's/horizon - max_tick(margin \/ 2, 1));/horizon - margin \/ 2);/'
 mutant 'a grant is worth two ticks' grant.c \
-	's/horizon - max_tick(step \/ 2, 1));/horizon - max_tick(step \/ 2, 2));/'
+	's/horizon - max_tick(margin \/ 2, 1));/horizon - max_tick(margin \/ 2, 2));/'
 mutant 'a grant is worth one tick at most' grant.c \
-	's/horizon - max_tick(step \/ 2, 1));/horizon - min_tick(step \/ 2, 1));/'
-mutant 'a grant is worth a whole step' grant.c \
-	's/horizon - max_tick(step \/ 2, 1));/horizon - max_tick(step, 1));/'
-mutant 'a grant is worth a third of a step' grant.c \
-	's/horizon - max_tick(step \/ 2, 1));/horizon - max_tick(step \/ 3, 1));/'
-mutant 'half a step is rounded up' grant.c \
-	's/horizon - max_tick(step \/ 2, 1));/horizon - max_tick((step + 1) \/ 2, 1));/'
+	's/horizon - max_tick(margin \/ 2, 1));/horizon - min_tick(margin \/ 2, 1));/'
+mutant 'a grant is worth a whole margin' grant.c \
+	's/horizon - max_tick(margin \/ 2, 1));/horizon - max_tick(margin, 1));/'
+mutant 'a grant is worth a third of the margin' grant.c \
+	's/horizon - max_tick(margin \/ 2, 1));/horizon - max_tick(margin \/ 3, 1));/'
+mutant 'half a margin is rounded up' grant.c \
+	's/horizon - max_tick(margin \/ 2, 1));/horizon - max_tick((margin + 1) \/ 2, 1));/'
 mutant 'a grant is worth half the length asked for' grant.c \
-	's/horizon - max_tick(step \/ 2, 1));/horizon - max_tick(length \/ 2, 1));/'
+	's/horizon - max_tick(margin \/ 2, 1));/horizon - max_tick(length \/ 2, 1));/'
 mutant 'due when the run-ahead is not held' grant.c \
 	's/max_tick(lead, min_tick(run_ahead + 1, horizon - 1))/lead/'
-mutant 'due by the later of step and run-ahead' grant.c \
+mutant 'due by the later of margin and run-ahead' grant.c \
 	's/max_tick(lead, min_tick(run_ahead/min_tick(lead, min_tick(run_ahead/'
 mutant 'due only when no more than the run-ahead is held' grant.c \
 	's/max_tick(lead, min_tick(run_ahead + 1, horizon - 1))/(min_tick(run_ahead + 1, horizon - 1) + 0 * lead)/'
@@ -422,57 +422,57 @@ mutant 'an ordered start is one past the mark' grant.c \
 
 # ---- grant: fence ----
 
-mutant 'a fence ignores the clock' grant.c \
+mutant 'a fence ignores the clock' takeover.c \
 	's/max_tick(facts->now, facts->last_clock)/facts->last_clock/'
-mutant 'a fence ignores the clock of the last grant' grant.c \
+mutant 'a fence ignores the clock of the last grant' takeover.c \
 	's/max_tick(facts->now, facts->last_clock)/facts->now/'
-mutant 'a fence believes the slower clock' grant.c \
+mutant 'a fence believes the slower clock' takeover.c \
 	's/max_tick(facts->now, facts->last_clock)/min_tick(facts->now, facts->last_clock)/'
-mutant 'a fence ignores what the marks say of the clock' grant.c \
+mutant 'a fence ignores what the marks say of the clock' takeover.c \
 	's/facts->highest_mark - facts->horizon);/INT64_MIN);/'
-mutant 'a fence takes the highest mark for a clock' grant.c \
+mutant 'a fence takes the highest mark for a clock' takeover.c \
 	's/facts->highest_mark - facts->horizon);/facts->highest_mark);/'
-mutant 'a fence takes the earlier of the clocks and the marks' grant.c \
+mutant 'a fence takes the earlier of the clocks and the marks' takeover.c \
 	's/latest = max_tick(max_tick(/latest = min_tick(max_tick(/'
-mutant 'a fence starts from before tick 0' grant.c \
+mutant 'a fence starts from before tick 0' takeover.c \
 	's/floor = min_tick(max_tick(latest, 0), /floor = min_tick(latest, /'
-mutant 'a fence starts from tick 1' grant.c \
+mutant 'a fence starts from tick 1' takeover.c \
 	's/floor = min_tick(max_tick(latest, 0), /floor = min_tick(max_tick(latest, 1), /'
-mutant 'a fence ignores the horizon' grant.c \
+mutant 'a fence ignores the horizon' takeover.c \
 	's/distance = facts->horizon + facts->clock_error;/distance = facts->clock_error;/'
-mutant 'a fence ignores the clock error' grant.c \
+mutant 'a fence ignores the clock error' takeover.c \
 	's/distance = facts->horizon + facts->clock_error;/distance = facts->horizon;/'
-mutant 'a fence is one tick short' grant.c \
+mutant 'a fence is one tick short' takeover.c \
 	's/distance = facts->horizon + facts->clock_error;/distance = facts->horizon + facts->clock_error - 1;/'
-mutant 'a fence is one tick long' grant.c \
+mutant 'a fence is one tick long' takeover.c \
 	's/distance = facts->horizon + facts->clock_error;/distance = facts->horizon + facts->clock_error + 1;/'
-mutant 'a fence adds before it is cut, and overflows' grant.c \
+mutant 'a fence adds before it is cut, and overflows' takeover.c \
 	's/floor = min_tick(.*) + distance;/floor = max_tick(latest, 0) + distance;/'
-mutant 'a fence is cut, but no distance before the end' grant.c \
+mutant 'a fence is cut, but no distance before the end' takeover.c \
 	's/tick_count - distance) + distance;/tick_count) + distance;/'
-mutant 'a fence is cut one tick early' grant.c \
+mutant 'a fence is cut one tick early' takeover.c \
 	's/tick_count - distance) + distance;/tick_count - distance - 1) + distance;/'
-mutant 'a fence is cut one tick late, and overflows' grant.c \
+mutant 'a fence is cut one tick late, and overflows' takeover.c \
 	's/tick_count - distance) + distance;/tick_count - distance + 1) + distance;/'
-mutant 'a fence is not moved by its distance' grant.c \
+mutant 'a fence is not moved by its distance' takeover.c \
 	's/tick_count - distance) + distance;/tick_count - distance);/'
-mutant 'a fence is no less than its distance from the end' grant.c \
+mutant 'a fence is no less than its distance from the end' takeover.c \
 	's/floor = min_tick(max_tick(latest, 0), /floor = max_tick(max_tick(latest, 0), /'
-mutant 'a short field begins at tick 0 behind a fence' grant.c \
+mutant 'a short field begins at tick 0 behind a fence' takeover.c \
 	's/tick_count - distance) + distance;/max_tick(tick_count - distance, 0)) + 0 * distance;/'
-mutant 'a fence ignores what the operator named' grant.c \
+mutant 'a fence ignores what the operator named' takeover.c \
 	's/max_tick(floor, facts->above)/floor/'
-mutant 'a fence lowers to what the operator named' grant.c \
+mutant 'a fence lowers to what the operator named' takeover.c \
 	's/max_tick(floor, facts->above)/min_tick(floor, facts->above)/'
-mutant 'a fence is one tick past what the operator named' grant.c \
+mutant 'a fence is one tick past what the operator named' takeover.c \
 	's/max_tick(floor, facts->above)/max_tick(floor, facts->above + (facts->above < INT64_MAX))/'
-mutant 'a fence is one tick before what the operator named' grant.c \
+mutant 'a fence is one tick before what the operator named' takeover.c \
 	's/max_tick(floor, facts->above)/max_tick(floor, facts->above - 1)/'
-mutant 'a fence reaches past the field' grant.c \
+mutant 'a fence reaches past the field' takeover.c \
 	's/return min_tick(max_tick(floor, facts->above), tick_count);/return max_tick(floor, facts->above);/'
-mutant 'a fence leaves the last tick of the field' grant.c \
+mutant 'a fence leaves the last tick of the field' takeover.c \
 	's/facts->above), tick_count);/facts->above), tick_count - 1);/'
-mutant 'a fence uses up the field' grant.c \
+mutant 'a fence uses up the field' takeover.c \
 	's/return min_tick(max_tick(floor, facts->above), tick_count);/return max_tick(max_tick(floor, facts->above), tick_count);/'
 
 # ---- grant: the chain, external incarnations ----
@@ -533,113 +533,113 @@ mutant 'two holders both go on' grant.c \
 	's/IDGEN_CHAIN_NEXT : IDGEN_CHAIN_FORKED;/IDGEN_CHAIN_NEXT : IDGEN_CHAIN_NEXT;/'
 mutant 'two holders are told to try again' grant.c \
 	's/IDGEN_CHAIN_NEXT : IDGEN_CHAIN_FORKED;/IDGEN_CHAIN_NEXT : IDGEN_CHAIN_STALE;/'
-mutant 'the server keeps all it may use' grant.c \
+mutant 'the server keeps all it may use' worker.c \
 	's/min_tick(server_workers, range_size \/ 4)/(server_workers + 0 * range_size)/'
-mutant 'the server always keeps a quarter' grant.c \
+mutant 'the server always keeps a quarter' worker.c \
 	's/min_tick(server_workers, range_size \/ 4)/(range_size \/ 4 + 0 * server_workers)/'
-mutant 'the server keeps the larger share' grant.c \
+mutant 'the server keeps the larger share' worker.c \
 	's/min_tick(server_workers, range_size \/ 4)/max_tick(server_workers, range_size \/ 4)/'
-mutant 'the server keeps a third' grant.c \
+mutant 'the server keeps a third' worker.c \
 	's/range_size \/ 4);/range_size \/ 3);/'
-mutant 'the server keeps a fifth' grant.c \
+mutant 'the server keeps a fifth' worker.c \
 	's/range_size \/ 4);/range_size \/ 5);/'
-mutant 'a quarter is rounded up' grant.c \
+mutant 'a quarter is rounded up' worker.c \
 	's/range_size \/ 4);/(range_size + 3) \/ 4);/'
-mutant 'the server may keep no worker' grant.c \
+mutant 'the server may keep no worker' worker.c \
 	's/range_size - max_tick(kept, 1)/range_size - kept/'
-mutant 'the server keeps two at least' grant.c \
+mutant 'the server keeps two at least' worker.c \
 	's/range_size - max_tick(kept, 1)/range_size - max_tick(kept, 2)/'
-mutant 'the server keeps one at most' grant.c \
+mutant 'the server keeps one at most' worker.c \
 	's/range_size - max_tick(kept, 1)/range_size - min_tick(kept, 1)/'
-mutant 'an empty range has less than no worker' grant.c \
+mutant 'an empty range has less than no worker' worker.c \
 	's/return max_tick(range_size - max_tick(kept, 1), 0);/return range_size - max_tick(kept, 1);/'
-mutant 'externals always get a worker' grant.c \
+mutant 'externals always get a worker' worker.c \
 	's/max_tick(kept, 1), 0);/max_tick(kept, 1), 1);/'
 
 # ---- grant: workers, identity ----
 
-mutant 'a busy worker is chosen' grant.c \
+mutant 'a busy worker is chosen' worker.c \
 	's/range->modulus > rank)/range->modulus >= rank)/'
-mutant 'all free workers after a busy one shift too little' grant.c \
+mutant 'all free workers after a busy one shift too little' worker.c \
 	's/^\t\trank++;/\t\tbreak;/'
-mutant 'busy workers of the other half count' grant.c \
+mutant 'busy workers of the other half count' worker.c \
 	's/worker % range->modulus == range->remainder;/worker >= 0;/'
-mutant 'busy workers above the range count' grant.c \
+mutant 'busy workers above the range count' worker.c \
 	's/return worker >= range->first && worker <= range->last &&/return worker >= range->first \&\&/'
-mutant 'busy workers below the range count' grant.c \
+mutant 'busy workers below the range count' worker.c \
 	's/return worker >= range->first && worker <= range->last &&/return worker <= range->last \&\&/'
-mutant 'all busy is not noticed' grant.c \
+mutant 'all busy is not noticed' worker.c \
 	's/if (free_count <= 0)/if (free_count < 0)/'
-mutant 'the first free worker is never chosen' grant.c \
+mutant 'the first free worker is never chosen' worker.c \
 	's/rank = (int64_t) (random % (uint64_t) free_count);/rank = (int64_t) (random % (uint64_t) free_count) | (free_count > 1);/'
-mutant 'an empty half has one worker' grant.c \
+mutant 'an empty half has one worker' worker.c \
 	's/if (first > range->last)/if (first > range->last + 1)/'
-mutant 'a range is one worker short' grant.c \
+mutant 'a range is one worker short' worker.c \
 	's/range->modulus + 1;/range->modulus;/'
-mutant 'a copied database is fenced' grant.c \
+mutant 'a copied database is fenced' takeover.c \
 	's/return IDGEN_TAKEOVER_TEMPLATE;/return IDGEN_TAKEOVER_FENCED;/'
-mutant 'a copied database is ours as it is' grant.c \
+mutant 'a copied database is ours as it is' takeover.c \
 	's/return IDGEN_TAKEOVER_TEMPLATE;/return IDGEN_TAKEOVER_NONE;/'
-mutant 'copies are fenced without the setting' grant.c \
+mutant 'copies are fenced without the setting' takeover.c \
 	's/return fence_copies ?/return fence_copies || true ?/'
-mutant 'copies are refused in spite of the setting' grant.c \
+mutant 'copies are refused in spite of the setting' takeover.c \
 	's/return fence_copies ?/return fence_copies \&\& false ?/'
-mutant 'files that were made anew need no fence' grant.c \
+mutant 'files that were made anew need no fence' takeover.c \
 	's/^\t\t\treturn IDGEN_TAKEOVER_FENCED;/\t\t\treturn IDGEN_TAKEOVER_NONE;/'
-mutant 'a step back of the timeline is not noticed' grant.c \
+mutant 'a step back of the timeline is not noticed' identity.c \
 	's/if (recorded->timeline != found->timeline)/if (recorded->timeline < found->timeline)/'
-mutant 'another database hides another timeline' grant.c \
+mutant 'another database hides another timeline' identity.c \
 	's/if (recorded->timeline != found->timeline)/if (recorded->database == found->database \&\& recorded->timeline != found->timeline)/'
-mutant 'another database hides another server' grant.c \
+mutant 'another database hides another server' identity.c \
 	's/^\tif (!same_file(recorded->control_inode, recorded->control_birth,/\tif (recorded->database == found->database \&\& !same_file(recorded->control_inode, recorded->control_birth,/'
-mutant 'a copied control file is not noticed' grant.c \
+mutant 'a copied control file is not noticed' identity.c \
 	's/return IDGEN_IDENTITY_OTHER_CONTROL;/return IDGEN_IDENTITY_SAME;/'
-mutant 'a missing birth time is a difference' grant.c \
+mutant 'a missing birth time is a difference' identity.c \
 	's/return birth_a == 0 || birth_b == 0 || /return /'
-mutant 'birth times are not compared' grant.c \
+mutant 'birth times are not compared' identity.c \
 	's/ || birth_a == birth_b;/ || birth_a != 0;/'
-mutant 'the database beats the system identifier' grant.c \
+mutant 'the database beats the system identifier' identity.c \
 	's/if (recorded->system_identifier != found->system_identifier)/if (recorded->database == found->database \&\& recorded->system_identifier != found->system_identifier)/'
-mutant 'the split class never changes' grant.c \
+mutant 'the split class never changes' worker.c \
 	's/return (int) (timeline % (uint32_t) parts);/return (int) (timeline % 1 + (uint32_t) parts % 2);/'
-mutant 'the split class follows halves of four parts' grant.c \
+mutant 'the split class follows halves of four parts' worker.c \
 	's/return (int) (timeline % (uint32_t) parts);/return (int) (timeline % 2 + (uint32_t) parts % 2);/'
-mutant 'no range is split into four' grant.c \
+mutant 'no range is split into four' worker.c \
 	's/return worker_count >= IDGEN_SPLIT_MANY_WORKERS ?/return worker_count > INT64_MAX - 1 ?/'
-mutant 'sixty-four workers are split into two' grant.c \
+mutant 'sixty-four workers are split into two' worker.c \
 	's/return worker_count >= IDGEN_SPLIT_MANY_WORKERS ?/return worker_count > IDGEN_SPLIT_MANY_WORKERS ?/'
-mutant 'a part may be empty' grant.c \
+mutant 'a part may be empty' worker.c \
 	's/return worker_count >= parts;/return worker_count >= parts - 1;/'
-mutant 'a database made anew is not noticed after a promotion' grant.c \
+mutant 'a database made anew is not noticed after a promotion' identity.c \
 	's/^\tsame_timeline.timeline = found->timeline;/\t(void) same_timeline;/'
 
 # ---- grant: promoted on its own files ----
 
-mutant '"split" goes on as it was on its own files' grant.c \
+mutant '"split" goes on as it was on its own files' takeover.c \
 	's/return facts->policy != IDGEN_PROMOTION_SPLIT &&$/return facts->policy <= IDGEN_PROMOTION_REFUSE \&\&/'
-mutant 'on its own files without a history' grant.c \
+mutant 'on its own files without a history' takeover.c \
 	's/^\t\tfacts->history_complete && !facts->has_target &&$/\t\t!facts->has_target \&\&/'
-mutant 'on its own files, to a target' grant.c \
+mutant 'on its own files, to a target' takeover.c \
 	's/^\t\tfacts->history_complete && !facts->has_target &&$/\t\tfacts->history_complete \&\&/'
-mutant 'on its own files, rewound since' grant.c \
+mutant 'on its own files, rewound since' takeover.c \
 	's/^\t\t(facts->restored_ms == 0 ||$/\t\t(true ||/'
-mutant 'on its own files, never rewound' grant.c \
+mutant 'on its own files, never rewound' takeover.c \
 	's/^\t\t(facts->restored_ms == 0 ||$/\t\t(/'
-mutant 'on its own files, rewound by a clock that went back' grant.c \
+mutant 'on its own files, rewound by a clock that went back' takeover.c \
 	's/facts->restored_ms < facts->recorded_ms - facts->clock_error_ms) &&$/facts->restored_ms < facts->recorded_ms) \&\&/'
-mutant 'on its own files, rewound just before' grant.c \
+mutant 'on its own files, rewound just before' takeover.c \
 	's/facts->restored_ms < facts->recorded_ms - facts->clock_error_ms) &&$/facts->restored_ms <= facts->recorded_ms - facts->clock_error_ms) \&\&/'
-mutant 'on the files of another cluster' grant.c \
+mutant 'on the files of another cluster' takeover.c \
 	's/^\t\trecorded->system_identifier == found->system_identifier &&$/\t\ttrue \&\&/'
-mutant 'on its own files, two timelines later' grant.c \
+mutant 'on its own files, two timelines later' takeover.c \
 	's/^\t\tfound->timeline - recorded->timeline == 1 &&$/\t\ttrue \&\&/'
-mutant 'on its own files, before the record' grant.c \
+mutant 'on its own files, before the record' takeover.c \
 	's/^\t\tfound->timeline > recorded->timeline &&$/\t\ttrue \&\&/'
-mutant 'without birth times a control file is our own' grant.c \
+mutant 'without birth times a control file is our own' takeover.c \
 	's/^\t\trecorded->control_birth != 0 &&$/\t\ttrue \&\&/'
-mutant 'a control file made later is our own' grant.c \
+mutant 'a control file made later is our own' takeover.c \
 	's/^\t\trecorded->control_birth == found->control_birth &&$/\t\tfound->control_birth != 0 \&\&/'
-mutant 'a control file of another number is our own' grant.c \
+mutant 'a control file of another number is our own' takeover.c \
 	's/^\t\trecorded->control_inode == found->control_inode;/\t\ttrue;/'
 
 # ---- history: a timeline's history file ----
@@ -715,75 +715,75 @@ mutant 'whatever follows a position ends it' history.c \
 
 # ---- grant: a change of timeline ----
 
-mutant 'any history is known' grant.c \
+mutant 'any history is known' takeover.c \
 	's/is_known = facts->history_complete && !facts->has_target &&$/is_known = !facts->has_target \&\&/'
-mutant 'a history with a target is known' grant.c \
+mutant 'a history with a target is known' takeover.c \
 	's/is_known = facts->history_complete && !facts->has_target &&$/is_known = facts->history_complete \&\&/'
-mutant 'no target, or a complete history, is known' grant.c \
+mutant 'no target, or a complete history, is known' takeover.c \
 	's/is_known = facts->history_complete && !facts->has_target &&$/is_known = (facts->history_complete || !facts->has_target) \&\&/'
-mutant 'a database made anew goes on' grant.c \
+mutant 'a database made anew goes on' takeover.c \
 	's/^\t\t!facts->is_recreated;/\t\ttrue;/'
-mutant 'evidence ignored: never at once' grant.c \
+mutant 'evidence ignored: never at once' takeover.c \
 	's/return \*begun_ms != IDGEN_BEGUN_NEVER;/return false;/'
-mutant 'evidence ignored: always at once' grant.c \
+mutant 'evidence ignored: always at once' takeover.c \
 	's/return \*begun_ms != IDGEN_BEGUN_NEVER;/return true;/'
-mutant 'the record is no evidence' grant.c \
+mutant 'the record is no evidence' takeover.c \
 	's/^\t\tnote_begun(facts, facts->recorded, facts->recorded_ms, begun_ms);/\t\t(void) facts->recorded_ms;/'
-mutant 'the record of the present timeline is evidence' grant.c \
+mutant 'the record of the present timeline is evidence' takeover.c \
 	's/if (facts->recorded != facts->present)/if (facts->recorded != 0)/'
-mutant 'history files are no evidence' grant.c \
+mutant 'history files are no evidence' takeover.c \
 	's/i < facts->begun_count; i++)/i < 0 * facts->begun_count; i++)/'
-mutant 'only one history file is evidence' grant.c \
+mutant 'only one history file is evidence' takeover.c \
 	's/i < facts->begun_count; i++)/i < facts->begun_count \&\& i < 1; i++)/'
-mutant 'evidence of T - m or later' grant.c \
+mutant 'evidence of T - m or later' takeover.c \
 	's/if ((int64_t) timeline > (int64_t) facts->present - facts->parts &&$/if ((int64_t) timeline >= (int64_t) facts->present - facts->parts \&\&/'
-mutant 'evidence later than T - m + 1' grant.c \
+mutant 'evidence later than T - m + 1' takeover.c \
 	's/if ((int64_t) timeline > (int64_t) facts->present - facts->parts &&$/if ((int64_t) timeline > (int64_t) facts->present - facts->parts + 1 \&\&/'
-mutant 'evidence of T - m in unsigned numbers' grant.c \
+mutant 'evidence of T - m in unsigned numbers' takeover.c \
 	's/if ((int64_t) timeline > (int64_t) facts->present - facts->parts &&$/if (timeline > facts->present - (uint32_t) facts->parts - 4 \&\&/'
-mutant 'evidence of later timelines' grant.c \
+mutant 'evidence of later timelines' takeover.c \
 	's/^\t\ttimeline <= facts->present &&$/\t\ttimeline >= 0 * facts->present \&\&/'
-mutant 'the present timeline is no evidence' grant.c \
+mutant 'the present timeline is no evidence' takeover.c \
 	's/^\t\ttimeline <= facts->present &&$/\t\ttimeline < facts->present \&\&/'
-mutant 'H instead of N' grant.c \
+mutant 'H instead of N' takeover.c \
 	's/known_ms <= facts->now_ms - facts->horizon_ms - facts->clock_error_ms)/known_ms <= facts->now_ms - facts->horizon_ms)/'
-mutant 'the clock error instead of N' grant.c \
+mutant 'the clock error instead of N' takeover.c \
 	's/known_ms <= facts->now_ms - facts->horizon_ms - facts->clock_error_ms)/known_ms <= facts->now_ms - facts->clock_error_ms)/'
-mutant 'evidence counts a millisecond late' grant.c \
+mutant 'evidence counts a millisecond late' takeover.c \
 	's/known_ms <= facts->now_ms - facts->horizon_ms - facts->clock_error_ms)/known_ms < facts->now_ms - facts->horizon_ms - facts->clock_error_ms)/'
-mutant 'the first evidence is told, not the latest' grant.c \
+mutant 'the first evidence is told, not the latest' takeover.c \
 	's/^\t\t\*begun_ms = max_tick(\*begun_ms, known_ms);/\t\t*begun_ms = *begun_ms != IDGEN_BEGUN_NEVER ? *begun_ms : known_ms;/'
-mutant 'a first use of a part needs evidence' grant.c \
+mutant 'a first use of a part needs evidence' takeover.c \
 	's/if ((int64_t) facts->present <= facts->parts)/if ((int64_t) facts->present < facts->parts)/'
-mutant 'a second use of a part needs none' grant.c \
+mutant 'a second use of a part needs none' takeover.c \
 	's/if ((int64_t) facts->present <= facts->parts)/if ((int64_t) facts->present <= facts->parts + 1)/'
-mutant 'what was before is told' grant.c \
+mutant 'what was before is told' takeover.c \
 	's/^\t\*begun_ms = IDGEN_BEGUN_NEVER;/\t*begun_ms = *begun_ms < 0 ? *begun_ms : IDGEN_BEGUN_NEVER;/'
-mutant '"fence" goes on at once' grant.c \
+mutant '"fence" goes on at once' takeover.c \
 	's/return IDGEN_PROMOTION_WAIT;/return IDGEN_PROMOTION_AT_ONCE;/'
-mutant '"fence" never goes on' grant.c \
+mutant '"fence" never goes on' takeover.c \
 	's/return IDGEN_PROMOTION_WAIT;/return IDGEN_PROMOTION_NEVER;/'
-mutant '"split" goes on where its part is free, whatever the history' grant.c \
+mutant '"split" goes on where its part is free, whatever the history' takeover.c \
 	's/return is_known && part_is_free(facts, begun_ms) ?/return part_is_free(facts, begun_ms) ?/'
-mutant '"split" goes on, its part free or not' grant.c \
+mutant '"split" goes on, its part free or not' takeover.c \
 	's/return is_known && part_is_free(facts, begun_ms) ?/return is_known \&\& (part_is_free(facts, begun_ms) || true) ?/'
-mutant '"split" never goes on unless at once' grant.c \
+mutant '"split" never goes on unless at once' takeover.c \
 	's/^\t*IDGEN_PROMOTION_WAIT;/IDGEN_PROMOTION_NEVER;/'
-mutant '"split" always goes on at once' grant.c \
+mutant '"split" always goes on at once' takeover.c \
 	's/^\t*IDGEN_PROMOTION_WAIT;/IDGEN_PROMOTION_AT_ONCE;/'
-mutant '"trust" never goes on unless at once' grant.c \
+mutant '"trust" never goes on unless at once' takeover.c \
 	's/return is_known ? IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;/return is_known ? IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_NEVER;/'
-mutant '"trust" always goes on at once' grant.c \
+mutant '"trust" always goes on at once' takeover.c \
 	's/return is_known ? IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;/return IDGEN_PROMOTION_AT_ONCE;/'
-mutant '"trust" always waits' grant.c \
+mutant '"trust" always waits' takeover.c \
 	's/return is_known ? IDGEN_PROMOTION_AT_ONCE : IDGEN_PROMOTION_WAIT;/return IDGEN_PROMOTION_WAIT;/'
-mutant '"refuse" waits' grant.c \
+mutant '"refuse" waits' takeover.c \
 	's/^\t\t\treturn IDGEN_PROMOTION_NEVER;/\t\t\treturn IDGEN_PROMOTION_WAIT;/'
-mutant '"refuse" goes on at once' grant.c \
+mutant '"refuse" goes on at once' takeover.c \
 	's/^\t\t\treturn IDGEN_PROMOTION_NEVER;/\t\t\treturn IDGEN_PROMOTION_AT_ONCE;/'
-mutant 'an unknown policy waits' grant.c \
+mutant 'an unknown policy waits' takeover.c \
 	's/^\treturn IDGEN_PROMOTION_NEVER;/\treturn IDGEN_PROMOTION_WAIT;/'
-mutant 'an unknown policy goes on at once' grant.c \
+mutant 'an unknown policy goes on at once' takeover.c \
 	's/^\treturn IDGEN_PROMOTION_NEVER;/\treturn IDGEN_PROMOTION_AT_ONCE;/'
 
 # ---- layout ----
@@ -804,6 +804,18 @@ mutant 'a horizon shorter than a tick is accepted' layout.c \
 	's/if (layout->horizon_ms < layout->tick_ms ||/if (layout->horizon_ms < 1 ||/'
 mutant 'a field as long as the horizon is refused' layout.c \
 	'/ticks_ceil(layout, layout->horizon_ms) >/s/>$/>=/'
+mutant 'formats of other timestamp widths are the same' layout.c \
+	's/a->timestamp_bits == b->timestamp_bits/true/'
+mutant 'formats of other worker widths are the same' layout.c \
+	's/a->worker_bits == b->worker_bits/true/'
+mutant 'formats of other sequence widths are the same' layout.c \
+	's/a->sequence_bits == b->sequence_bits/true/'
+mutant 'formats of other epochs are the same' layout.c \
+	's/a->epoch_ms == b->epoch_ms/true/'
+mutant 'formats of other ticks are the same' layout.c \
+	's/a->tick_ms == b->tick_ms/true/'
+mutant 'formats of other horizons are the same' layout.c \
+	's/a->horizon_ms == b->horizon_ms/true/'
 mutant 'worker 2^n is encoded' layout.c \
 	's/worker >= idgen_layout_worker_count/worker > idgen_layout_worker_count/'
 mutant 'worker -1 is encoded' layout.c \
@@ -854,10 +866,6 @@ mutant 'a lower bound is the first ID of worker 1' layout.c \
 	's/return idgen_layout_assemble(layout, tick, 0, 0);/return idgen_layout_assemble(layout, tick, layout->worker_bits > 0, 0);/'
 mutant 'a lower bound is the second ID of its tick' layout.c \
 	's/return idgen_layout_assemble(layout, tick, 0, 0);/return idgen_layout_assemble(layout, tick, 0, layout->sequence_bits > 0);/'
-mutant 'microseconds of a lower bound are cut off' layout.c \
-	's/ceil_div(unix_us, 1000)/floor_div(unix_us, 1000)/'
-mutant 'microseconds of a lower bound are taken for milliseconds' layout.c \
-	's/ceil_div(unix_us, 1000)/ceil_div(unix_us, 1)/'
 mutant 'a short field is not noticed' layout.c \
 	's/return IDGEN_LAYOUT_SHORT_FIELD;/return IDGEN_LAYOUT_OK;/'
 mutant 'a short field is a bad horizon' layout.c \

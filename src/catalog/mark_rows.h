@@ -1,0 +1,26 @@
+/*
+ * mark_rows.h
+ *		Rows of marks, and the rows that go with them.
+ */
+#ifndef IDGEN_MARK_ROWS_H
+#define IDGEN_MARK_ROWS_H
+
+#include "postgres.h"
+
+#include "storage/itemptr.h"
+
+#include "catalog/marks.h"
+
+typedef enum IdgenLoadResult
+{
+	IDGEN_LOAD_OK,
+	IDGEN_LOAD_NO_IDENTITY,
+	IDGEN_LOAD_DAMAGED			/* the marks do not add up, or the floor is gone */
+} IdgenLoadResult;
+
+extern IdgenLoadResult idgen_mark_rows_load(const char *name, IdgenMarks *marks);
+extern bool *idgen_mark_rows_lock_authorities(IdgenMarks *const *marks, int count);
+extern bool *idgen_mark_rows_lock_floors(IdgenMarks *const *marks, int count);
+extern bool *idgen_mark_rows_lock_marks(const ItemPointerData *tids, int count);
+
+#endif							/* IDGEN_MARK_ROWS_H */

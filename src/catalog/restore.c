@@ -1,0 +1,229 @@
+/*
+ * restore.c
+ *		Merge restored rows into the authority's tables.
+ *
+ * A dump may be restored in any order, and into a database in which namespaces of the
+ * same names exist.  Marks are merged by maximum, so that none ever decreases (S3).  By
+ * the session that restores, in its own transaction.
+ */
+#include "compat.h"
+
+#include "catalog/restore.h"
+
+#include "access/xlog.h"
+#include "utils/builtins.h"
+
+#include "catalog/identity.h"
+#include "catalog/namespace_rows.h"
+#include "catalog/query.h"
+#include "catalog/scan.h"
+#include "catalog/tables.h"
+#include "random.h"
+
+/*
+ * Forget the identity of a namespace: from now on it is a copy (doc/design.md,
+ * "Identity of the authority").
+ */
+static void
+forget_identity(const char *name)
+{
+	idgen_query_run_for(IDGEN_SQL_DELETE_AUTHORITY, name);
+	idgen_tables_announce();
+}
+
+/*
+ * Has a namespace granted nothing, here or on the server that this one was copied
+ * from?  Marks count.  The floor does not, because it may have been restored just
+ * before.  After a change of server the original may have granted, and its policy says
+ * how to go on.  A namespace without an identity is a copy, which is fenced before it
+ * grants.
+ */
+static bool
+granted_nothing(const char *name, bool *has_identity)
+{
+	IdgenAuthorityRow authority;
+	IdgenIdentity here;
+	TransactionId xmin;
+	bool		isnull;
+
+	*has_identity = idgen_query_run_for(IDGEN_SQL_LOCK_SPLIT, name) > 0;
+	if (*has_identity)
+	{
+		if (!idgen_scan_authority(name, &authority, &xmin, 0))
+			return false;
+		idgen_identity_read(&here);
+		if (idgen_identity_compare(&authority.identity, &here) != IDGEN_IDENTITY_SAME)
+			return false;
+	}
+	idgen_query_run_for(IDGEN_SQL_HAS_WORKERS, name);
+	return !DatumGetBool(idgen_query_value(0, 1, &isnull));
+}
+
+/*
+ * The restored row is that of a namespace that was created here but never used, such
+ * as "default" in a new database.  Our namespace takes over the row's policy for
+ * failover, because that cannot be chosen any more once the marks have been restored
+ * as well.  If our workers are split, the parts stay; and if a standby may trust itself
+ * with all of our workers, that stays too, for the reasons given in
+ * idgen_alter_namespace.
+ */
+static void
+merge_policy(const IdgenNamespaceRow *row)
+{
+	IdgenNamespaceRow merged;
+	IdgenPolicyGiven given = {.durability = true, .promotion = true};
+	bool		has_identity;
+
+	/* read the row after that, since another session may have changed it */
+	(void) idgen_namespace_rows_lock_policy(row->name);
+	if (!idgen_scan_namespace(row->name, &merged, 0))
+		return;
+	if ((merged.split_parts == 1 && merged.durability != IDGEN_DURABILITY_LOCAL) ||
+		!idgen_split_has_workers((int64) merged.last_worker - merged.first_worker + 1,
+								 merged.split_parts == 1 ? row->split_parts : merged.split_parts))
+		return;
+	if (merged.split_parts == 1)
+		merged.split_parts = row->split_parts;
+	merged.durability = row->durability;
+	merged.promotion = row->promotion;
+	idgen_query_begin(row->name);
+	if (granted_nothing(row->name, &has_identity))
+	{
+		Datum		values[3] = {
+			CStringGetTextDatum(row->name), Int32GetDatum(merged.split_parts),
+			Int32GetDatum(idgen_split_class(GetWALInsertionTimeLine(), merged.split_parts))
+		};
+
+		idgen_namespace_rows_write_policy(&merged, &given);
+		if (has_identity)
+			idgen_query_run(IDGEN_SQL_UPDATE_SPLIT, values, NULL);
+	}
+	idgen_query_end();
+}
+
+/*
+ * The restored row has another lineage.  If nothing was ever granted from our
+ * namespace, as from "default" in a new database, the restored IDs are all there are,
+ * and the namespace becomes the restored one.  Otherwise it has IDs of its own and
+ * keeps its lineage.  The restored marks make it a copy, which an adoption fences, but
+ * no ID changes its meaning by that.
+ *
+ * Grants are evidence, marks are not, because marks may have been restored just before:
+ * the last grant of a worker is never deleted, and grants are not dumped.  The row of
+ * the identity, which every grant updates, is locked; a namespace without an identity
+ * grants nothing.
+ */
+static void
+merge_lineage(const IdgenNamespaceRow *row)
+{
+	bool		isnull;
+
+	idgen_query_begin(row->name);
+	idgen_query_run_for(IDGEN_SQL_LOCK_SPLIT, row->name);
+	idgen_query_run_for(IDGEN_SQL_GRANTED_HERE, row->name);
+	if (!DatumGetBool(idgen_query_value(0, 1, &isnull)))
+		idgen_namespace_rows_write_lineage(row->name, &row->lineage);
+	idgen_query_end();
+}
+
+/*
+ * Merge a restored row of idgen_namespace into ours.  True if there is none, so that
+ * the row is to be inserted.  Another format under the same name is an error.  The
+ * worker range stays ours, and so do the policy and the lineage unless ours was never
+ * used.  A namespace that is retired in either stays retired.
+ */
+bool
+idgen_restore_namespace(const IdgenNamespaceRow *row)
+{
+	IdgenNamespaceRow ours;
+
+	if (!idgen_scan_namespace(row->name, &ours, 0))
+	{
+		idgen_query_begin(row->name);
+		idgen_namespace_rows_check_marks(row);
+		idgen_query_end();
+		idgen_tables_announce();
+		return true;
+	}
+	if (!idgen_layout_same(&ours.layout, &row->layout))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("namespace \"%s\" exists with another format", row->name),
+				 errhint("Restore into a database in which the namespace does not exist, so that IDs of two formats are not mixed.")));
+	if (row->durability != ours.durability || row->promotion != ours.promotion ||
+		row->split_parts != ours.split_parts)
+		merge_policy(row);
+	if (!idgen_same_uuid(&ours.lineage, &row->lineage))
+		merge_lineage(row);
+	if (row->retired && !ours.retired)
+	{
+		idgen_query_begin(row->name);
+		idgen_query_run_for(IDGEN_SQL_RETIRE_NAMESPACE, row->name);
+		idgen_query_end();
+		idgen_tables_announce();
+	}
+	return false;
+}
+
+/*
+ * Merge a restored row of idgen_floor into ours.  True if there is none, so that the
+ * row is to be inserted.  If its floor is higher than ours, or if more was granted to
+ * external generators, grants were made elsewhere: this authority is a copy (*copied).
+ */
+bool
+idgen_restore_floor(const char *name, int64 floor,
+					int64 external_end, bool *copied)
+{
+	Datum		values[2] = {CStringGetTextDatum(name)};
+	IdgenFloorRow ours;
+	bool		exists;
+	bool		higher;
+
+	idgen_query_begin(name);
+	exists = idgen_namespace_rows_floor(name, &ours);
+	higher = floor > ours.floor || external_end > ours.external_end;
+	if (exists && higher)
+	{
+		values[1] = Int64GetDatum(floor);
+		idgen_query_run(IDGEN_SQL_RAISE_FLOOR, values, NULL);
+		values[1] = Int64GetDatum(external_end);
+		idgen_query_run(IDGEN_SQL_RAISE_EXTERNAL_END, values, NULL);
+	}
+	if (higher)
+		forget_identity(name);
+	idgen_query_end();
+	*copied = higher;
+	return !exists;
+}
+
+/*
+ * Merge a restored row of idgen_worker into our mark, which is the maximum of the row
+ * and the floor.  The incarnation in it was another authority's.  True if the restored
+ * mark was higher, so that this authority is a copy.
+ */
+bool
+idgen_restore_mark(const char *name, int32 worker, int64 high_water)
+{
+	Datum		values[3] = {
+		CStringGetTextDatum(name), Int32GetDatum(worker),
+		Int64GetDatum(high_water)
+	};
+	IdgenFloorRow floor;
+	bool		exists;
+	bool		isnull;
+	int64		mark;
+
+	idgen_query_begin(name);
+	(void) idgen_namespace_rows_floor(name, &floor);
+	mark = floor.floor;
+	exists = idgen_query_run(IDGEN_SQL_READ_MARK, values, NULL) > 0;
+	if (exists)
+		mark = Max(mark, DatumGetInt64(idgen_query_value(0, 1, &isnull)));
+	if (high_water > mark)
+	{
+		idgen_query_run(exists ? IDGEN_SQL_RAISE_MARK : IDGEN_SQL_INSERT_MARK, values, NULL);
+		forget_identity(name);
+	}
+	idgen_query_end();
+	return high_water > mark;
+}

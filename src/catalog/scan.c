@@ -1,0 +1,221 @@
+/*
+ * scan.c
+ *		Read rows of the authority's tables by their primary key, without SQL.
+ *
+ * The scans have a snapshot of their own, so that they work in any transaction:
+ * read-only, parallel, at any isolation level, with any search_path.  Here and
+ * below, until_us is the monotonic time until which a lock on a table is waited for;
+ * 0 stands for idgen.wait_timeout from now on.
+ */
+#include "compat.h"
+
+#include "catalog/scan.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+
+#include "catalog/columns.h"
+#include "catalog/table_lock.h"
+#include "catalog/tables.h"
+#include "error.h"
+
+/* The row of a key. */
+typedef struct IdgenScan
+{
+	Relation	relation;
+	LOCKMODE	lock;			/* taken for it */
+	SysScanDesc scan;
+	HeapTuple	tuple;			/* NULL if there is none */
+	Datum	   *columns;		/* of the tuple, see rows.h */
+	bool	   *nulls;
+} IdgenScan;
+
+pg_noreturn static void
+row_damaged(const char *detail)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_IDGEN_UNAVAILABLE),
+			 errmsg("the tables of idgen are damaged"),
+			 errdetail_internal("%s", detail)));
+}
+
+/*
+ * Open a table and find the row of a key; false if the table is gone.  The
+ * snapshot is taken now, whatever the transaction's isolation level: what others
+ * have committed counts.
+ */
+static bool
+begin_by_key(IdgenScan *scan, IdgenTable table, ScanKey key, const char *name,
+			 int64 until_us)
+{
+	TupleDesc	desc;
+
+	if (!idgen_tables_find())
+		return false;
+	scan->relation = idgen_table_lock_for_reading(table, name, until_us, &scan->lock);
+	if (scan->relation == NULL)
+		return false;
+
+	scan->scan = systable_beginscan(scan->relation,
+									idgen_primary_key_index(scan->relation),
+									true, NULL, 1, key);
+	scan->tuple = systable_getnext(scan->scan);
+	if (scan->tuple == NULL)
+		return true;
+	desc = RelationGetDescr(scan->relation);
+	scan->columns = palloc(desc->natts * sizeof(Datum));
+	scan->nulls = palloc(desc->natts * sizeof(bool));
+	heap_deform_tuple(scan->tuple, desc, scan->columns, scan->nulls);
+	return true;
+}
+
+/* The same for the row of a namespace. */
+static bool
+begin_by_name(IdgenScan *scan, IdgenTable table, const char *name, int64 until_us)
+{
+	ScanKeyData key;
+
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_TEXTEQ,
+				CStringGetTextDatum(name));
+	return begin_by_key(scan, table, &key, name, until_us);
+}
+
+static void
+end_scan(IdgenScan *scan)
+{
+	if (scan->tuple != NULL)
+	{
+		pfree(scan->columns);
+		pfree(scan->nulls);
+	}
+	systable_endscan(scan->scan);
+	table_close(scan->relation, scan->lock);
+}
+
+/* An error if one of some columns is null: the script makes them NOT NULL. */
+static void
+require_columns(const IdgenScan *scan, int first, int last)
+{
+	for (int i = first; i <= last; i++)
+		if (scan->nulls[i - 1])
+			row_damaged(psprintf("Column %d of table \"%s\" is null.", i,
+								 RelationGetRelationName(scan->relation)));
+}
+
+/* Read a row of idgen_namespace; false if there is none. */
+bool
+idgen_scan_namespace(const char *name, IdgenNamespaceRow *row, int64 until_us)
+{
+	IdgenScan	scan;
+	bool		exists;
+
+	if (!begin_by_name(&scan, IDGEN_TABLE_NAMESPACE, name, until_us))
+		return false;
+	exists = scan.tuple != NULL;
+	if (exists)
+	{
+		require_columns(&scan, IDGEN_NAMESPACE_BEGIN + 1, IDGEN_NAMESPACE_END - 1);
+		if (!idgen_rows_read_namespace(scan.columns, row))
+			row_damaged(psprintf("The policy of namespace \"%s\" is unknown.", name));
+	}
+	end_scan(&scan);
+	return exists;
+}
+
+/*
+ * Read a row of idgen_authority; false if there is none.  *xmin is the
+ * transaction that made this row version.
+ */
+bool
+idgen_scan_authority(const char *name, IdgenAuthorityRow *row, TransactionId *xmin,
+					 int64 until_us)
+{
+	IdgenScan	scan;
+	bool		exists;
+
+	if (!begin_by_name(&scan, IDGEN_TABLE_AUTHORITY, name, until_us))
+		return false;
+	exists = scan.tuple != NULL;
+	if (exists)
+	{
+		require_columns(&scan, IDGEN_AUTHORITY_BEGIN + 1, IDGEN_AUTHORITY_END - 1);
+		idgen_rows_read_authority(scan.columns, row);
+		*xmin = HeapTupleHeaderGetXmin(scan.tuple->t_data);
+	}
+	end_scan(&scan);
+	return exists;
+}
+
+/* Does a role have the rights of one of the roles named in an array? */
+static bool
+member_of_any(Oid role, ArrayType *names)
+{
+	Datum	   *datums;
+	bool	   *nulls;
+	int			count;
+
+	deconstruct_array(names, TEXTOID, -1, false, TYPALIGN_INT, &datums, &nulls,
+					  &count);
+	for (int i = 0; i < count; i++)
+	{
+		Oid			granted = nulls[i] ? InvalidOid :
+			get_role_oid(TextDatumGetCString(datums[i]), true);
+
+		if (OidIsValid(granted) && has_privs_of_role(role, granted))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Was a privilege on a namespace given to a role, or to a role of which it is a
+ * member?  That its owner has all privileges is not considered here.
+ */
+bool
+idgen_scan_privileged(const char *name, IdgenPrivilege privilege, Oid role,
+					  int64 until_us)
+{
+	int			column = privilege == IDGEN_PRIVILEGE_ISSUE ?
+		IDGEN_NAMESPACE_ISSUE_ROLES : IDGEN_NAMESPACE_ACQUIRE_ROLES;
+	IdgenScan	scan;
+	bool		privileged = false;
+
+	if (!begin_by_name(&scan, IDGEN_TABLE_NAMESPACE, name, until_us))
+		return false;
+	if (scan.tuple != NULL)
+	{
+		require_columns(&scan, column, column);
+		privileged = member_of_any(role, DatumGetArrayTypeP(scan.columns[column - 1]));
+	}
+	end_scan(&scan);
+	return privileged;
+}
+
+/* Read who holds an incarnation; false if there is none of this number. */
+bool
+idgen_scan_holder(int64 incarnation, IdgenHolderRow *row)
+{
+	IdgenScan	scan;
+	ScanKeyData key;
+	bool		exists;
+
+	ScanKeyInit(&key, IDGEN_INCARNATION_INCARNATION, BTEqualStrategyNumber, F_INT8EQ,
+				Int64GetDatum(incarnation));
+	if (!begin_by_key(&scan, IDGEN_TABLE_INCARNATION, &key, NULL, 0))
+		return false;
+	exists = scan.tuple != NULL;
+	if (exists)
+	{
+		require_columns(&scan, IDGEN_INCARNATION_NAMESPACE, IDGEN_INCARNATION_NAMESPACE);
+		require_columns(&scan, IDGEN_INCARNATION_KIND, IDGEN_INCARNATION_KIND);
+		require_columns(&scan, IDGEN_INCARNATION_ROLE, IDGEN_INCARNATION_ROLE);
+		idgen_rows_read_holder(scan.columns, row);
+	}
+	end_scan(&scan);
+	return exists;
+}

@@ -1,0 +1,20 @@
+/*
+ * scan.h
+ *		What sessions read from the authority's tables, without SQL.
+ */
+#ifndef IDGEN_SCAN_H
+#define IDGEN_SCAN_H
+
+#include "postgres.h"
+
+#include "catalog/rows.h"
+
+extern bool idgen_scan_namespace(const char *name, IdgenNamespaceRow *row,
+								 int64 until_us);
+extern bool idgen_scan_authority(const char *name, IdgenAuthorityRow *row,
+								 TransactionId *xmin, int64 until_us);
+extern bool idgen_scan_privileged(const char *name, IdgenPrivilege privilege,
+								  Oid role, int64 until_us);
+extern bool idgen_scan_holder(int64 incarnation, IdgenHolderRow *row);
+
+#endif							/* IDGEN_SCAN_H */

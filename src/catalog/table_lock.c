@@ -1,0 +1,230 @@
+/*
+ * table_lock.c
+ *		Lock the authority's tables, and see that they are intact.
+ *
+ * Writers take RowExclusiveLock on all tables, in the order of IdgenTable, and keep
+ * it until the transaction ends.  Readers take AccessShareLock on one table.  A
+ * session waits for a lock until its deadline, the authority process does not wait
+ * at all.
+ */
+#include "compat.h"
+
+#include "catalog/table_lock.h"
+
+#include "access/relation.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/lmgr.h"
+#include "storage/pmsignal.h"
+
+#include "catalog/integrity.h"
+#include "catalog/tables.h"
+#include "clock.h"
+#include "settings.h"
+#include "shmem/lock.h"
+
+/* How often a lock held by another session is tried again. */
+#define LOCK_RETRY_US 1000
+
+static const char undo_hint[] =
+	"Undo the change to the table. If marks were lost, call idgen_fence_namespace() for every namespace.";
+
+/* What came of locking a table for writing. */
+typedef enum IdgenTableLockResult
+{
+	IDGEN_TABLE_LOCKED,			/* and intact */
+	IDGEN_TABLE_GONE,			/* dropped by whoever held the lock */
+	IDGEN_TABLE_DAMAGED			/* not as the script made it */
+} IdgenTableLockResult;
+
+/* For errors; a caller that knows only an incarnation passes NULL as the name. */
+static int
+errmsg_unavailable(const char *name)
+{
+	return name == NULL ? errmsg("the authority of the incarnation is unavailable") :
+		errmsg("namespace \"%s\" is unavailable", name);
+}
+
+pg_noreturn static void
+tables_damaged(const char *name, const char *why)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_IDGEN_UNAVAILABLE),
+			 errmsg_unavailable(name),
+			 errdetail_internal("%s", why),
+			 errhint("%s", undo_hint)));
+}
+
+pg_noreturn static void
+extension_gone(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("cannot change namespace \"%s\": extension \"idgen\" has been dropped",
+					name)));
+}
+
+/*
+ * Lock a table, but wait no longer than until a monotonic time; 0 stands for
+ * idgen.wait_timeout from now on.  Somebody may be in the middle of a long
+ * transaction with DROP EXTENSION.
+ */
+static void
+lock_within_timeout(IdgenTable table, LOCKMODE mode, const char *name,
+					int64 until_us)
+{
+	while (!ConditionalLockRelationOid(idgen_tables_relid(table), mode))
+	{
+		int64		now_us = idgen_clock_monotonic_us();
+
+		if (until_us == 0)
+			until_us = now_us + (int64) idgen_wait_timeout_ms * 1000;
+		if (now_us >= until_us)
+			ereport(ERROR,
+					(errcode(ERRCODE_IDGEN_UNAVAILABLE),
+					 errmsg_unavailable(name),
+					 errdetail("Another session holds a lock on table \"%s\", as DROP EXTENSION does until its transaction ends.",
+							   idgen_table_columns[table].table_name),
+					 errhint("Retry. If the error persists, look in pg_locks for the session that holds the lock.")));
+		CHECK_FOR_INTERRUPTS();
+
+		/* a prepared transaction outlives the postmaster, and a new one waits for us */
+		if (IsUnderPostmaster && !PostmasterIsAlive())
+			proc_exit(1);
+		idgen_lock_nap(LOCK_RETRY_US);
+	}
+}
+
+/* See that a table which is locked for writing is still there and intact. */
+static IdgenTableLockResult
+check_locked(IdgenTable table, char *why, Size why_size)
+{
+	Relation	relation = try_relation_open(idgen_tables_relid(table), NoLock);
+	bool		intact;
+
+	if (relation == NULL)
+		return IDGEN_TABLE_GONE;
+	intact = idgen_integrity_check(table, relation, why, why_size);
+	relation_close(relation, NoLock);
+	return intact ? IDGEN_TABLE_LOCKED : IDGEN_TABLE_DAMAGED;
+}
+
+/*
+ * By a session that is about to write a namespace: lock all tables, and raise an
+ * error unless they are intact.  The locks conflict with no other writer.  The
+ * session may have waited for a DROP EXTENSION, and then the tables are gone.
+ */
+void
+idgen_table_lock_all(const char *name)
+{
+	char		why[IDGEN_ERROR_TEXT_MAX];
+
+	if (!idgen_tables_find())
+		extension_gone(name);
+	for (int i = 0; i < IDGEN_TABLE_COUNT; i++)
+	{
+		lock_within_timeout(i, RowExclusiveLock, name, 0);
+		switch (check_locked(i, why, sizeof(why)))
+		{
+			case IDGEN_TABLE_LOCKED:
+				break;
+			case IDGEN_TABLE_GONE:
+				extension_gone(name);
+			case IDGEN_TABLE_DAMAGED:
+				tables_damaged(name, why);
+		}
+	}
+}
+
+/*
+ * By the authority process: lock all tables without waiting, and see that they are
+ * intact.  False with the cause in *error; its kind is UNDEFINED if the extension
+ * is not there.
+ */
+bool
+idgen_table_lock_all_now(IdgenError *error)
+{
+	char		why[IDGEN_ERROR_TEXT_MAX];
+
+	if (!idgen_tables_find())
+	{
+		idgen_error_set(error, IDGEN_ERROR_UNDEFINED,
+						"Extension \"idgen\" is not installed in this database.", NULL);
+		return false;
+	}
+	for (int i = 0; i < IDGEN_TABLE_COUNT; i++)
+	{
+		if (!ConditionalLockRelationOid(idgen_tables_relid(i), RowExclusiveLock))
+		{
+			snprintf(why, sizeof(why), "Table \"%s\" is locked by another session.",
+					 idgen_table_columns[i].table_name);
+			idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE, why,
+							"Retry. If the error persists, look in pg_locks for the session that holds a lock on the table.");
+			return false;
+		}
+		switch (check_locked(i, why, sizeof(why)))
+		{
+			case IDGEN_TABLE_LOCKED:
+				break;
+			case IDGEN_TABLE_GONE:
+				idgen_error_set(error, IDGEN_ERROR_UNDEFINED,
+								"Extension \"idgen\" was dropped.", NULL);
+				return false;
+			case IDGEN_TABLE_DAMAGED:
+				idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE, why, undo_hint);
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Has this transaction locked a table for writing, or more strongly? */
+static bool
+locked_for_writing(IdgenTable table)
+{
+	Relation	relation = RelationIdGetRelation(idgen_tables_relid(table));
+	bool		locked;
+
+	if (relation == NULL)
+		return false;
+	locked = CheckRelationLockedByMe(relation, RowExclusiveLock, true);
+	RelationClose(relation);
+	return locked;
+}
+
+/*
+ * Take AccessShareLock on a table, unless this transaction has locked it for
+ * writing.  Taking it then would queue behind a DROP EXTENSION that is waiting for
+ * our own lock: a deadlock.  Returns the lock taken.
+ */
+static LOCKMODE
+lock_for_reading(IdgenTable table, const char *name, int64 until_us)
+{
+	if (ConditionalLockRelationOid(idgen_tables_relid(table), AccessShareLock))
+		return AccessShareLock;
+	if (locked_for_writing(table))
+		return NoLock;
+	lock_within_timeout(table, AccessShareLock, name, until_us);
+	return AccessShareLock;
+}
+
+/*
+ * Lock and open a table for reading; NULL if it is gone.  After idgen_tables_find.
+ * Raises an error unless the table is intact, or if the lock cannot be had until a
+ * monotonic time (0 = idgen.wait_timeout from now on).  *taken is the lock to give
+ * back.
+ */
+Relation
+idgen_table_lock_for_reading(IdgenTable table, const char *name, int64 until_us,
+							 LOCKMODE *taken)
+{
+	char		why[IDGEN_ERROR_TEXT_MAX];
+	Relation	relation;
+
+	*taken = lock_for_reading(table, name, until_us);
+	relation = try_relation_open(idgen_tables_relid(table), NoLock);
+	if (relation != NULL &&
+		!idgen_integrity_check(table, relation, why, sizeof(why)))
+		tables_damaged(name, why);
+	return relation;
+}
