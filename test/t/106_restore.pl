@@ -386,7 +386,7 @@ my $unseen = session('unseen');
 issue($unseen, 'unseen', 1, 'before marks are restored');
 my $result = $unseen->query("SET idgen.wait_timeout = '4s'; BEGIN; INSERT INTO idgen_worker SELECT 'unseen', 1, 1 + max(high_water) FROM idgen_worker; SELECT * FROM idgen_activate('unseen')");
 is(Idgen::Session::state_of($result), 'IG005', 'an activation is refused in the transaction that restores marks');
-like($result->{error}{H}, qr/Commit first/, 'the hint says to commit the transaction that restores marks first');
+like($result->{error}{H}, qr/commit first/, 'the hint says to commit the transaction that restores marks first');
 answers_within($result, 5, 'an activation in the transaction that restores marks is refused in time [S10]');
 $unseen->query('ROLLBACK');
 is($unseen->sqlstate("SELECT * FROM idgen_activate('unseen')"), '',
