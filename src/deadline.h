@@ -26,4 +26,14 @@ idgen_deadline_from(int64 begin_us)
 	return begin_us + (int64) idgen_wait_timeout_ms * 1000;
 }
 
+/* A command has at least this long: one that never waited could never succeed. */
+#define IDGEN_COMMAND_WITHIN_MIN_MS		1000
+
+/* The same for a command, which is any request other than one for an ID. */
+static inline IdgenDeadline
+idgen_deadline_of_command_from(int64 begin_us)
+{
+	return begin_us + (int64) Max(idgen_wait_timeout_ms, IDGEN_COMMAND_WITHIN_MIN_MS) * 1000;
+}
+
 #endif							/* IDGEN_DEADLINE_H */

@@ -14,9 +14,6 @@
 #define IDGEN_MAX_WORKERS_LIMIT			256
 #define IDGEN_MAX_BATCH_LIMIT			10000000
 
-/* A command has at least this long, even if its caller never waits. */
-#define IDGEN_COMMAND_WITHIN_MIN_MS		1000
-
 /* What to do with an authority that is a copy, whose original may still grant. */
 typedef enum IdgenOnCopied
 {

@@ -51,7 +51,7 @@ static bool
 role_may_acquire(const IdgenNamespace *ns, Oid role)
 {
 	return idgen_namespace_owned(ns, role) ||
-		idgen_scan_privileged(ns->name, IDGEN_PRIVILEGE_ACQUIRE, role, 0);
+		idgen_scan_privileged(ns->name, IDGEN_PRIVILEGE_ACQUIRE, role, IDGEN_DEADLINE_UNSET);
 }
 
 /* How many workers external generators hold, and those of one role. */

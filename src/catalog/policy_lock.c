@@ -125,7 +125,7 @@ take_within(bool (*take) (const char *name), const char *name, int64 within_ms)
  * work.
  */
 static bool
-take_or_fail(bool (*take) (const char *name), const char *name, int64 until_us)
+take_or_fail(bool (*take) (const char *name), const char *name, IdgenDeadline deadline)
 {
 	MemoryContext context = CurrentMemoryContext;
 	volatile bool result = false;
@@ -133,7 +133,7 @@ take_or_fail(bool (*take) (const char *name), const char *name, int64 until_us)
 	PG_TRY();
 	{
 		result = take_within(take, name,
-							 (until_us - idgen_clock_monotonic_us()) / 1000);
+							 (deadline - idgen_clock_monotonic_us()) / 1000);
 	}
 	PG_CATCH();
 	{
@@ -163,9 +163,9 @@ take_or_fail(bool (*take) (const char *name), const char *name, int64 until_us)
  * namespace.
  */
 bool
-idgen_policy_lock_row(const char *name, int64 until_us)
+idgen_policy_lock_row(const char *name, IdgenDeadline deadline)
 {
-	return take_or_fail(lock_row, name, until_us);
+	return take_or_fail(lock_row, name, deadline);
 }
 
 /*
@@ -173,7 +173,7 @@ idgen_policy_lock_row(const char *name, int64 until_us)
  * here to the end of its transaction the authority judges no answer by either.
  */
 void
-idgen_policy_begin_change(const char *name, int64 until_us)
+idgen_policy_begin_change(const char *name, IdgenDeadline deadline)
 {
-	(void) take_or_fail(lock_policy, name, until_us);
+	(void) take_or_fail(lock_policy, name, deadline);
 }

@@ -7,11 +7,12 @@
 
 #include "postgres.h"
 
+#include "deadline.h"
 #include "error.h"
 
 extern bool idgen_policy_hold(const char *name, IdgenError *error);
 extern void idgen_policy_let_go(void);
-extern bool idgen_policy_lock_row(const char *name, int64 until_us);
-extern void idgen_policy_begin_change(const char *name, int64 until_us);
+extern bool idgen_policy_lock_row(const char *name, IdgenDeadline deadline);
+extern void idgen_policy_begin_change(const char *name, IdgenDeadline deadline);
 
 #endif							/* IDGEN_POLICY_LOCK_H */

@@ -49,7 +49,7 @@ granted_nothing(const char *name, bool *has_identity)
 	*has_identity = idgen_query_run_for(IDGEN_SQL_LOCK_SPLIT, name) > 0;
 	if (*has_identity)
 	{
-		if (!idgen_scan_authority(name, &authority, &xmin, 0))
+		if (!idgen_scan_authority(name, &authority, &xmin, IDGEN_DEADLINE_UNSET))
 			return false;
 		idgen_identity_read(&here);
 		if (idgen_identity_compare(&authority.identity, &here) != IDGEN_IDENTITY_SAME)
@@ -76,7 +76,7 @@ merge_policy(const IdgenNamespaceRow *row)
 
 	/* read the row after that, since another session may have changed it */
 	(void) idgen_namespace_rows_lock_policy(row->name);
-	if (!idgen_scan_namespace(row->name, &merged, 0))
+	if (!idgen_scan_namespace(row->name, &merged, IDGEN_DEADLINE_UNSET))
 		return;
 	if ((merged.split_parts == 1 && merged.durability != IDGEN_DURABILITY_LOCAL) ||
 		!idgen_split_has_workers((int64) merged.last_worker - merged.first_worker + 1,
@@ -137,7 +137,7 @@ idgen_restore_namespace(const IdgenNamespaceRow *row)
 {
 	IdgenNamespaceRow ours;
 
-	if (!idgen_scan_namespace(row->name, &ours, 0))
+	if (!idgen_scan_namespace(row->name, &ours, IDGEN_DEADLINE_UNSET))
 	{
 		idgen_query_begin(row->name);
 		idgen_namespace_rows_check_marks(row);

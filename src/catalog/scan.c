@@ -3,9 +3,8 @@
  *		Read rows of the authority's tables by their primary key, without SQL.
  *
  * The scans have a snapshot of their own, so that they work in any transaction:
- * read-only, parallel, at any isolation level, with any search_path.  Here and
- * below, until_us is the monotonic time until which a lock on a table is waited for;
- * 0 stands for idgen.wait_timeout from now on.
+ * read-only, parallel, at any isolation level, with any search_path.  Deadlines are
+ * for locks on the tables.
  */
 #include "compat.h"
 
@@ -51,13 +50,13 @@ row_damaged(const char *detail)
  */
 static bool
 begin_by_key(IdgenScan *scan, IdgenTable table, ScanKey key, const char *name,
-			 int64 until_us)
+			 IdgenDeadline deadline)
 {
 	TupleDesc	desc;
 
 	if (!idgen_tables_find())
 		return false;
-	scan->relation = idgen_table_lock_for_reading(table, name, until_us, &scan->lock);
+	scan->relation = idgen_table_lock_for_reading(table, name, deadline, &scan->lock);
 	if (scan->relation == NULL)
 		return false;
 
@@ -76,13 +75,13 @@ begin_by_key(IdgenScan *scan, IdgenTable table, ScanKey key, const char *name,
 
 /* The same for the row of a namespace. */
 static bool
-begin_by_name(IdgenScan *scan, IdgenTable table, const char *name, int64 until_us)
+begin_by_name(IdgenScan *scan, IdgenTable table, const char *name, IdgenDeadline deadline)
 {
 	ScanKeyData key;
 
 	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_TEXTEQ,
 				CStringGetTextDatum(name));
-	return begin_by_key(scan, table, &key, name, until_us);
+	return begin_by_key(scan, table, &key, name, deadline);
 }
 
 static void
@@ -109,12 +108,12 @@ require_columns(const IdgenScan *scan, int first, int last)
 
 /* Read a row of idgen_namespace; false if there is none. */
 bool
-idgen_scan_namespace(const char *name, IdgenNamespaceRow *row, int64 until_us)
+idgen_scan_namespace(const char *name, IdgenNamespaceRow *row, IdgenDeadline deadline)
 {
 	IdgenScan	scan;
 	bool		exists;
 
-	if (!begin_by_name(&scan, IDGEN_TABLE_NAMESPACE, name, until_us))
+	if (!begin_by_name(&scan, IDGEN_TABLE_NAMESPACE, name, deadline))
 		return false;
 	exists = scan.tuple != NULL;
 	if (exists)
@@ -133,12 +132,12 @@ idgen_scan_namespace(const char *name, IdgenNamespaceRow *row, int64 until_us)
  */
 bool
 idgen_scan_authority(const char *name, IdgenAuthorityRow *row, TransactionId *xmin,
-					 int64 until_us)
+					 IdgenDeadline deadline)
 {
 	IdgenScan	scan;
 	bool		exists;
 
-	if (!begin_by_name(&scan, IDGEN_TABLE_AUTHORITY, name, until_us))
+	if (!begin_by_name(&scan, IDGEN_TABLE_AUTHORITY, name, deadline))
 		return false;
 	exists = scan.tuple != NULL;
 	if (exists)
@@ -178,14 +177,14 @@ member_of_any(Oid role, ArrayType *names)
  */
 bool
 idgen_scan_privileged(const char *name, IdgenPrivilege privilege, Oid role,
-					  int64 until_us)
+					  IdgenDeadline deadline)
 {
 	int			column = privilege == IDGEN_PRIVILEGE_ISSUE ?
 		IDGEN_NAMESPACE_ISSUE_ROLES : IDGEN_NAMESPACE_ACQUIRE_ROLES;
 	IdgenScan	scan;
 	bool		privileged = false;
 
-	if (!begin_by_name(&scan, IDGEN_TABLE_NAMESPACE, name, until_us))
+	if (!begin_by_name(&scan, IDGEN_TABLE_NAMESPACE, name, deadline))
 		return false;
 	if (scan.tuple != NULL)
 	{
@@ -206,7 +205,8 @@ idgen_scan_holder(int64 incarnation, IdgenHolderRow *row)
 
 	ScanKeyInit(&key, IDGEN_INCARNATION_INCARNATION, BTEqualStrategyNumber, F_INT8EQ,
 				Int64GetDatum(incarnation));
-	if (!begin_by_key(&scan, IDGEN_TABLE_INCARNATION, &key, NULL, 0))
+	if (!begin_by_key(&scan, IDGEN_TABLE_INCARNATION, &key, NULL,
+					  IDGEN_DEADLINE_UNSET))
 		return false;
 	exists = scan.tuple != NULL;
 	if (exists)

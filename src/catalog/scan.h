@@ -8,13 +8,14 @@
 #include "postgres.h"
 
 #include "catalog/rows.h"
+#include "deadline.h"
 
 extern bool idgen_scan_namespace(const char *name, IdgenNamespaceRow *row,
-								 int64 until_us);
+								 IdgenDeadline deadline);
 extern bool idgen_scan_authority(const char *name, IdgenAuthorityRow *row,
-								 TransactionId *xmin, int64 until_us);
+								 TransactionId *xmin, IdgenDeadline deadline);
 extern bool idgen_scan_privileged(const char *name, IdgenPrivilege privilege,
-								  Oid role, int64 until_us);
+								  Oid role, IdgenDeadline deadline);
 extern bool idgen_scan_holder(int64 incarnation, IdgenHolderRow *row);
 
 #endif							/* IDGEN_SCAN_H */

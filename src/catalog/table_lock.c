@@ -20,7 +20,6 @@
 #include "catalog/integrity.h"
 #include "catalog/tables.h"
 #include "clock.h"
-#include "settings.h"
 #include "shmem/lock.h"
 
 /* How often a lock held by another session is tried again. */
@@ -65,21 +64,20 @@ extension_gone(const char *name)
 }
 
 /*
- * Lock a table, but wait no longer than until a monotonic time; 0 stands for
- * idgen.wait_timeout from now on.  Somebody may be in the middle of a long
- * transaction with DROP EXTENSION.
+ * Lock a table, but wait no longer than until a deadline.  Somebody may be in the
+ * middle of a long transaction with DROP EXTENSION.
  */
 static void
 lock_within_timeout(IdgenTable table, LOCKMODE mode, const char *name,
-					int64 until_us)
+					IdgenDeadline deadline)
 {
 	while (!ConditionalLockRelationOid(idgen_tables_relid(table), mode))
 	{
 		int64		now_us = idgen_clock_monotonic_us();
 
-		if (until_us == 0)
-			until_us = now_us + (int64) idgen_wait_timeout_ms * 1000;
-		if (now_us >= until_us)
+		if (deadline == IDGEN_DEADLINE_UNSET)
+			deadline = idgen_deadline_from(now_us);
+		if (now_us >= deadline)
 			ereport(ERROR,
 					(errcode(ERRCODE_IDGEN_UNAVAILABLE),
 					 errmsg_unavailable(name),
@@ -123,7 +121,7 @@ idgen_table_lock_all(const char *name)
 		extension_gone(name);
 	for (int i = 0; i < IDGEN_TABLE_COUNT; i++)
 	{
-		lock_within_timeout(i, RowExclusiveLock, name, 0);
+		lock_within_timeout(i, RowExclusiveLock, name, IDGEN_DEADLINE_UNSET);
 		switch (check_locked(i, why, sizeof(why)))
 		{
 			case IDGEN_TABLE_LOCKED:
@@ -198,30 +196,29 @@ locked_for_writing(IdgenTable table)
  * our own lock: a deadlock.  Returns the lock taken.
  */
 static LOCKMODE
-lock_for_reading(IdgenTable table, const char *name, int64 until_us)
+lock_for_reading(IdgenTable table, const char *name, IdgenDeadline deadline)
 {
 	if (ConditionalLockRelationOid(idgen_tables_relid(table), AccessShareLock))
 		return AccessShareLock;
 	if (locked_for_writing(table))
 		return NoLock;
-	lock_within_timeout(table, AccessShareLock, name, until_us);
+	lock_within_timeout(table, AccessShareLock, name, deadline);
 	return AccessShareLock;
 }
 
 /*
  * Lock and open a table for reading; NULL if it is gone.  After idgen_tables_find.
- * Raises an error unless the table is intact, or if the lock cannot be had until a
- * monotonic time (0 = idgen.wait_timeout from now on).  *taken is the lock to give
- * back.
+ * Raises an error unless the table is intact, or if the lock cannot be had until the
+ * deadline.  *taken is the lock to give back.
  */
 Relation
-idgen_table_lock_for_reading(IdgenTable table, const char *name, int64 until_us,
+idgen_table_lock_for_reading(IdgenTable table, const char *name, IdgenDeadline deadline,
 							 LOCKMODE *taken)
 {
 	char		why[IDGEN_ERROR_TEXT_MAX];
 	Relation	relation;
 
-	*taken = lock_for_reading(table, name, until_us);
+	*taken = lock_for_reading(table, name, deadline);
 	relation = try_relation_open(idgen_tables_relid(table), NoLock);
 	if (relation != NULL &&
 		!idgen_integrity_check(table, relation, why, sizeof(why)))

@@ -11,11 +11,12 @@
 #include "utils/relcache.h"
 
 #include "catalog/columns.h"
+#include "deadline.h"
 #include "error.h"
 
 extern void idgen_table_lock_all(const char *name);
 extern bool idgen_table_lock_all_now(IdgenError *error);
 extern Relation idgen_table_lock_for_reading(IdgenTable table, const char *name,
-											 int64 until_us, LOCKMODE *taken);
+											 IdgenDeadline deadline, LOCKMODE *taken);
 
 #endif							/* IDGEN_TABLE_LOCK_H */

@@ -23,8 +23,8 @@
 #include "catalog/scan.h"
 #include "catalog/tables.h"
 #include "clock.h"
+#include "deadline.h"
 #include "session/token.h"
-#include "settings.h"
 #include "shmem/counters.h"
 #include "shmem/shmem.h"
 
@@ -92,12 +92,11 @@ begin_owner_request(IdgenRequest *request, IdgenRequestKind kind, const char *na
 static void
 finish_request(IdgenRequest *request, IdgenAnswer *answer)
 {
-	int64		until_us = idgen_clock_monotonic_us() +
-		(int64) Max(idgen_wait_timeout_ms, IDGEN_COMMAND_WITHIN_MIN_MS) * 1000;
+	IdgenDeadline deadline = idgen_deadline_of_command_from(idgen_clock_monotonic_us());
 
 	idgen_queue_call(request, answer);
 	while (answer->outcome == IDGEN_OUTCOME_CHANGED &&
-		   idgen_clock_monotonic_us() < until_us)
+		   idgen_clock_monotonic_us() < deadline)
 	{
 		AcceptInvalidationMessages();
 		request->namespace_uuid =
@@ -242,7 +241,7 @@ static bool
 may_acquire(const IdgenNamespace *ns)
 {
 	return idgen_namespace_owned(ns, GetUserId()) ||
-		idgen_scan_privileged(ns->name, IDGEN_PRIVILEGE_ACQUIRE, GetUserId(), 0);
+		idgen_scan_privileged(ns->name, IDGEN_PRIVILEGE_ACQUIRE, GetUserId(), IDGEN_DEADLINE_UNSET);
 }
 
 /* Did the current user activate an incarnation? */

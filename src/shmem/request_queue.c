@@ -19,7 +19,7 @@
 #include "utils/wait_event.h"
 
 #include "clock.h"
-#include "settings.h"
+#include "deadline.h"
 #include "shmem/authorities.h"
 #include "shmem/counters.h"
 #include "shmem/lock.h"
@@ -167,20 +167,18 @@ idgen_queue_wait(uint64 number, int64 until_us, IdgenAnswer *answer, int64 *late
 }
 
 /*
- * Post a request other than SERVE and wait for its answer, for as long as a
- * call may wait, but at least IDGEN_COMMAND_WITHIN_MIN_MS: a command that
- * never waited could never succeed.  A request that is given up is not carried
- * out later, unless the authority process has begun with it.
+ * Post a request other than SERVE, and wait for its answer until the deadline of
+ * a command.  A request that is given up is not carried out later, unless the
+ * authority process has begun with it.
  */
 void
 idgen_queue_call(IdgenRequest *request, IdgenAnswer *answer)
 {
-	int64		within_ms = Max(idgen_wait_timeout_ms, IDGEN_COMMAND_WITHIN_MIN_MS);
 	volatile bool done = false;
 	Datum		number;
 	int64		late_us;
 
-	request->expires_at_us = idgen_clock_monotonic_us() + within_ms * 1000;
+	request->expires_at_us = idgen_deadline_of_command_from(idgen_clock_monotonic_us());
 	number = Int64GetDatum((int64) idgen_queue_post(request));
 
 	/* also if the session is terminated: the request may be good for an hour */

@@ -217,7 +217,7 @@ check_mark(const char *name, int32 worker, int64 mark)
 		invalid("The worker is negative.");
 	if (mark < 0)
 		invalid("The mark is negative.");
-	if (!idgen_scan_namespace(name, &row, 0))
+	if (!idgen_scan_namespace(name, &row, IDGEN_DEADLINE_UNSET))
 		return;
 	if (worker >= idgen_layout_worker_count(&row.layout))
 		invalid("The namespace has fewer workers.");

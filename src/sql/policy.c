@@ -20,8 +20,8 @@
 #include "catalog/policy.h"
 #include "catalog/policy_lock.h"
 #include "clock.h"
+#include "deadline.h"
 #include "session/at_commit.h"
-#include "settings.h"
 #include "sql/arguments.h"
 
 /* Arguments of idgen_alter_namespace, in order. */
@@ -137,7 +137,7 @@ check_enters_trust(const IdgenNamespace *ns, bool changed_here)
  * uses those of this one, and no standby needs to know.
  */
 static void
-await_confirmation(const IdgenNamespace *ns, int64 until_us)
+await_confirmation(const IdgenNamespace *ns, IdgenDeadline deadline)
 {
 	if (ns->row.split_parts > 1)
 		return;
@@ -148,7 +148,7 @@ await_confirmation(const IdgenNamespace *ns, int64 until_us)
 						ns->name),
 				 errdetail("A standby may still apply promotion policy \"trust\" to it, and no standby can confirm that none does."),
 				 errhint("Name physical standbys in \"synchronous_standby_names\", if only for this change. If there are none, pg_receivewal with --synchronous counts as one. Never promote a standby that was behind them.")));
-	if (!idgen_quorum_wait(idgen_quorum_here(), until_us))
+	if (!idgen_quorum_wait(idgen_quorum_here(), deadline))
 		ereport(ERROR,
 				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
 				 errmsg("could not change the durability of namespace \"%s\"",
@@ -164,13 +164,13 @@ await_confirmation(const IdgenNamespace *ns, int64 until_us)
  * confirm what was committed.
  */
 static void
-check_leaves_quorum(const IdgenNamespace *ns, bool changed_here, int64 until_us)
+check_leaves_quorum(const IdgenNamespace *ns, bool changed_here, IdgenDeadline deadline)
 {
 	if (ns->row.promotion == IDGEN_PROMOTION_TRUST)
 		idgen_arguments_invalid("durability \"quorum\" cannot be given up while promotion is \"trust\"",
 								"Change the promotion policy first, commit, and then the durability.");
 	require_policy_committed(ns, changed_here);
-	await_confirmation(ns, until_us);
+	await_confirmation(ns, deadline);
 }
 
 /*
@@ -180,12 +180,12 @@ check_leaves_quorum(const IdgenNamespace *ns, bool changed_here, int64 until_us)
  */
 static void
 prepare_to_leave_quorum(const IdgenNamespace *ns, IdgenDurability durability,
-						int64 until_us)
+						IdgenDeadline deadline)
 {
 	if (ns->row.durability == IDGEN_DURABILITY_QUORUM &&
 		durability == IDGEN_DURABILITY_LOCAL &&
 		ns->row.promotion != IDGEN_PROMOTION_TRUST)
-		await_confirmation(ns, until_us);
+		await_confirmation(ns, deadline);
 }
 
 /*
@@ -209,7 +209,7 @@ check_changes_split(const IdgenNamespace *ns, const IdgenNamespaceRow *row)
 /* An error unless a change of policy is safe; may wait for standbys to confirm. */
 static void
 check_change(const IdgenNamespace *ns, const IdgenNamespaceRow *row, bool changed_here,
-			 int64 until_us)
+			 IdgenDeadline deadline)
 {
 	bool		splits = row->promotion == IDGEN_PROMOTION_SPLIT;
 	bool		has_split = ns->row.promotion == IDGEN_PROMOTION_SPLIT;
@@ -218,7 +218,7 @@ check_change(const IdgenNamespace *ns, const IdgenNamespaceRow *row, bool change
 		check_changes_split(ns, row);
 	if (ns->row.durability == IDGEN_DURABILITY_QUORUM &&
 		row->durability != IDGEN_DURABILITY_QUORUM)
-		check_leaves_quorum(ns, changed_here, until_us);
+		check_leaves_quorum(ns, changed_here, deadline);
 	if (row->promotion == IDGEN_PROMOTION_TRUST &&
 		ns->row.promotion != IDGEN_PROMOTION_TRUST)
 		check_enters_trust(ns, changed_here);
@@ -229,9 +229,9 @@ check_change(const IdgenNamespace *ns, const IdgenNamespaceRow *row, bool change
  * changed it.  True if this transaction has created or changed the namespace.
  */
 static bool
-lock_and_refresh(IdgenNamespace *ns, int64 until_us)
+lock_and_refresh(IdgenNamespace *ns, IdgenDeadline deadline)
 {
-	bool		changed_here = idgen_policy_lock_row(ns->name, until_us);
+	bool		changed_here = idgen_policy_lock_row(ns->name, deadline);
 
 	if (!idgen_namespace_refresh(ns))
 		(void) idgen_namespace_get(ns->name, ns->name_length);
@@ -244,8 +244,7 @@ Datum
 idgen_alter_namespace(PG_FUNCTION_ARGS)
 {
 	IdgenNamespace *ns = namespace_to_change(fcinfo, "name", "idgen_alter_namespace()");
-	int64		until_us = idgen_clock_monotonic_us() +
-		(int64) Max(idgen_wait_timeout_ms, IDGEN_COMMAND_WITHIN_MIN_MS) * 1000;
+	IdgenDeadline deadline = idgen_deadline_of_command_from(idgen_clock_monotonic_us());
 	bool		changed_here;
 	IdgenNamespaceRow row;
 	IdgenDurability durability = ns->row.durability;
@@ -261,9 +260,9 @@ idgen_alter_namespace(PG_FUNCTION_ARGS)
 	if (given.durability)
 	{
 		durability = idgen_durability_require(text_to_cstring(PG_GETARG_TEXT_PP(ALTER_DURABILITY)));
-		prepare_to_leave_quorum(ns, durability, until_us);
+		prepare_to_leave_quorum(ns, durability, deadline);
 	}
-	changed_here = lock_and_refresh(ns, until_us);
+	changed_here = lock_and_refresh(ns, deadline);
 	row = ns->row;
 	if (given.grant_interval)
 		row.grant_interval_ms =
@@ -282,9 +281,9 @@ idgen_alter_namespace(PG_FUNCTION_ARGS)
 	if (given.owner)
 		alter_owner(&row, PG_GETARG_OID(ALTER_OWNER));
 	idgen_policy_check(&row);
-	check_change(ns, &row, changed_here, until_us);
+	check_change(ns, &row, changed_here, deadline);
 	if (row.durability != ns->row.durability || row.promotion != ns->row.promotion)
-		idgen_policy_begin_change(ns->name, until_us);
+		idgen_policy_begin_change(ns->name, deadline);
 	idgen_namespace_rows_write_policy(&row, &given);
 
 	/* the next change may rely on this one, which a crash must not undo */
