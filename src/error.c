@@ -16,9 +16,10 @@ typedef struct IdgenErrorText
 	int			sqlstate;
 	int			strength;		/* of two causes, the stronger one is reported */
 	const char *message;		/* %s is the namespace */
-	const char *nameless;		/* message if the namespace is not known; NULL =
-								 * it always is */
-	const char *detail;			/* unless the error brings its own; NULL = none */
+	const char *nameless;		/* message if the namespace is not known; NULL
+								 * = it always is */
+	const char *detail;			/* unless the error brings its own; NULL =
+								 * none */
 	const char *hint;			/* likewise */
 } IdgenErrorText;
 

@@ -31,7 +31,8 @@ typedef enum IdgenErrorKind
 	IDGEN_ERROR_GRANT,			/* no grant came, and no cause is known */
 	IDGEN_ERROR_UNAVAILABLE,	/* the detail names the cause */
 	IDGEN_ERROR_CLOCK,			/* the clock is behind; until_ms */
-	IDGEN_ERROR_CLOCK_AHEAD,	/* the clock was set forward, and is not believed */
+	IDGEN_ERROR_CLOCK_AHEAD,	/* the clock was set forward, and is not
+								 * believed */
 	IDGEN_ERROR_REJECTED,		/* an incarnation; the detail names the cause */
 	IDGEN_ERROR_EXHAUSTED,		/* the timestamp field */
 	IDGEN_ERROR_COPIED,			/* the detail names what was found */
@@ -51,8 +52,8 @@ typedef enum IdgenErrorKind
 typedef struct IdgenError
 {
 	IdgenErrorKind kind;
-	int64		until_ms;		/* Unix ms from which a retry can succeed; 0 if
-								 * not known */
+	int64		until_ms;		/* Unix ms from which a retry can succeed; 0
+								 * if not known */
 	char		detail[IDGEN_ERROR_TEXT_MAX];	/* empty = that of the kind */
 	char		hint[IDGEN_ERROR_TEXT_MAX]; /* empty = that of the kind */
 } IdgenError;

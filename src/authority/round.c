@@ -514,5 +514,5 @@ idgen_round_serve(IdgenRound *round)
 	for (int i = 0; i < round->job_count; i++)
 		if (round->jobs[i].outcome != IDGEN_OUTCOME_CHANGED)
 			idgen_counters_set_standing(idgen_job_stats(&round->jobs[i]),
-									 &round->jobs[i].error);
+										&round->jobs[i].error);
 }

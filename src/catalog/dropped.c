@@ -240,7 +240,8 @@ idgen_dropped_read(IdgenDroppedTables *tables)
 	};
 	IdgenLook	look;
 
-	*tables = (IdgenDroppedTables) {.marks = dropped.marks};
+	memset(tables, 0, sizeof(*tables));
+	tables->marks = dropped.marks;
 	if (!OidIsValid(schema))
 		return;
 	list_namespaces(&dropped, schema);

@@ -13,8 +13,9 @@ typedef struct IdgenDroppedTables
 {
 	IdgenEndedMarks *marks;		/* of each namespace; palloc'd */
 	int			mark_count;
-	int64		external_ms;	/* the Unix ms by which every grant of an external
-								 * generator has ended; 0 = there was none */
+	int64		external_ms;	/* the Unix ms by which every grant of an
+								 * external generator has ended; 0 = there was
+								 * none */
 	bool		is_quorum;		/* a namespace has durability "quorum" */
 } IdgenDroppedTables;
 

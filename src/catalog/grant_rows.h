@@ -27,8 +27,8 @@ typedef struct IdgenGrantRow
 	const char *namespace_name;
 	IdgenMarks *marks;			/* of its namespace */
 	int32		worker;
-	const IdgenMark *mark;		/* the mark it was decided from; NULL = the worker
-								 * has no row yet */
+	const IdgenMark *mark;		/* the mark it was decided from; NULL = the
+								 * worker has no row yet */
 	int64		incarnation;
 	bool		fresh;			/* the incarnation has no row yet */
 	const IdgenHolder *holder;	/* of a fresh external one; else NULL */

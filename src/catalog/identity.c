@@ -52,14 +52,14 @@ note_begun_file(IdgenPromotionFacts *facts, TimeLineID timeline)
 {
 	char		path[MAXPGPATH];
 	struct stat file;
+	IdgenTimelineBegun *begun;
 
 	TLHistoryFilePath(path, timeline);
 	if (stat(path, &file) != 0)
 		return;
-	facts->begun[facts->begun_count++] = (IdgenTimelineBegun) {
-		.timeline = timeline,
-		.known_ms = changed_ms(&file)
-	};
+	begun = &facts->begun[facts->begun_count++];
+	begun->timeline = timeline;
+	begun->known_ms = changed_ms(&file);
 }
 
 /*

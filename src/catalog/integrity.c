@@ -92,7 +92,10 @@ columns_intact(const IdgenTableColumns *columns, Relation relation)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(desc, i);
 
-		/* a column that was added and dropped again has left its number behind */
+		/*
+		 * a column that was added and dropped again has left its number
+		 * behind
+		 */
 		if (attribute->attisdropped != (i >= columns->count))
 			return false;
 		if (!attribute->attisdropped &&

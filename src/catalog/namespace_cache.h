@@ -19,8 +19,8 @@ typedef struct IdgenNamespace
 {
 	char		name[NAMEDATALEN];	/* hash key */
 	int			name_length;
-	uint64		version;		/* idgen_namespace_version when it was read; 0 =
-								 * it has to be read again */
+	uint64		version;		/* idgen_namespace_version when it was read; 0
+								 * = it has to be read again */
 	IdgenNamespaceRow row;
 	bool		has_identity;
 	bool		format_changed; /* since its identity was recorded */

@@ -159,7 +159,10 @@ const IdgenQueryText idgen_query_texts[IDGEN_QUERY_COUNT] = {
 		{TEXTOID, INT4OID, INT8OID, UUIDOID, INT8OID}
 	},
 
-	/* only incarnations that could run further ahead than the policy allows now */
+	/*
+	 * only incarnations that could run further ahead than the policy allows
+	 * now
+	 */
 	[IDGEN_SQL_LONGEST_RUN_AHEAD] = {
 		"SELECT max(i.run_ahead_ms) FROM ONLY {incarnation} i"
 		" WHERE i.namespace = $1 AND i.run_ahead_ms > $3"
@@ -285,9 +288,9 @@ const IdgenQueryText idgen_query_texts[IDGEN_QUERY_COUNT] = {
 	},
 
 	/*
-	 * The oldest rows of one worker at a time, so that the work is bounded and goes
-	 * by key.  The last grant of a worker stays as it is, because the next request is
-	 * judged by it.
+	 * The oldest rows of one worker at a time, so that the work is bounded
+	 * and goes by key.  The last grant of a worker stays as it is, because
+	 * the next request is judged by it.
 	 */
 	[IDGEN_SQL_DELETE_GRANTS] = {
 		"WITH old AS (SELECT start_tick FROM ONLY {grant}"

@@ -71,7 +71,10 @@ static void
 merge_policy(const IdgenNamespaceRow *row)
 {
 	IdgenNamespaceRow merged;
-	IdgenPolicyGiven given = {.durability = true, .promotion = true};
+	IdgenPolicyGiven given = {
+		.durability = true,
+		.promotion = true
+	};
 	bool		has_identity;
 
 	/* read the row after that, since another session may have changed it */

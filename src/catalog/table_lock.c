@@ -25,8 +25,8 @@
 /* How often a lock held by another session is tried again. */
 #define LOCK_RETRY_US 1000
 
-static const char undo_hint[] =
-	"Undo the change to the table. If marks were lost, call idgen_fence_namespace() for every namespace.";
+#define UNDO_HINT \
+	"Undo the change to the table. If marks were lost, call idgen_fence_namespace() for every namespace."
 
 /* What came of locking a table for writing. */
 typedef enum IdgenTableLockResult
@@ -51,7 +51,7 @@ tables_damaged(const char *name, const char *why)
 			(errcode(ERRCODE_IDGEN_UNAVAILABLE),
 			 errmsg_unavailable(name),
 			 errdetail_internal("%s", why),
-			 errhint("%s", undo_hint)));
+			 errhint(UNDO_HINT)));
 }
 
 pg_noreturn static void
@@ -86,7 +86,10 @@ lock_within_timeout(IdgenTable table, LOCKMODE mode, const char *name,
 					 errhint("Retry. If the error persists, look in pg_locks for the session that holds the lock.")));
 		CHECK_FOR_INTERRUPTS();
 
-		/* a prepared transaction outlives the postmaster, and a new one waits for us */
+		/*
+		 * a prepared transaction outlives the postmaster, and a new one waits
+		 * for us
+		 */
 		if (IsUnderPostmaster && !PostmasterIsAlive())
 			proc_exit(1);
 		idgen_lock_nap(LOCK_RETRY_US);
@@ -169,7 +172,7 @@ idgen_table_lock_all_now(IdgenError *error)
 								"Extension \"idgen\" was dropped.", NULL);
 				return false;
 			case IDGEN_TABLE_DAMAGED:
-				idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE, why, undo_hint);
+				idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE, why, UNDO_HINT);
 				return false;
 		}
 	}

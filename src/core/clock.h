@@ -79,8 +79,8 @@ typedef struct IdgenClockPolicy
 typedef struct IdgenClockFinding
 {
 	int64_t		step_us;		/* a step seen for the first time; 0 = none */
-	bool		accepted_back;	/* a step back is believed from now on, and the
-								 * clock may be before "latest" */
+	bool		accepted_back;	/* a step back is believed from now on, and
+								 * the clock may be before "latest" */
 } IdgenClockFinding;
 
 extern IdgenClockVerdict idgen_clock_decide(IdgenClockRecord *record,

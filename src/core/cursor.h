@@ -78,8 +78,8 @@ typedef struct IdgenCursorRun
 	int64_t		tick;
 	int64_t		sequence;		/* the first */
 	int64_t		count;			/* 1 ... demand.count */
-	int64_t		retry_at;		/* if refused, the clock's tick at which it can
-								 * first succeed; unset on GRANT_ENDED */
+	int64_t		retry_at;		/* if refused, the clock's tick at which it
+								 * can first succeed; unset on GRANT_ENDED */
 } IdgenCursorRun;
 
 extern void idgen_cursor_init(IdgenCursor *cursor, int32_t worker);
@@ -131,8 +131,8 @@ idgen_cursor_issue(IdgenCursor *cursor, const IdgenLayout *layout,
 
 	/*
 	 * Find the grant and a tick in it with something left.  A tick is skipped
-	 * at most twice: the last one issued, and tick 0 of worker 0 when its only
-	 * value is (0,0,0).
+	 * at most twice: the last one issued, and tick 0 of worker 0 when its
+	 * only value is (0,0,0).
 	 */
 	for (;;)
 	{

@@ -29,8 +29,10 @@ idgen_grant_decide(const IdgenGrantFacts *facts, int64_t tick_count,
 	if (start >= tick_count)
 		return IDGEN_GRANT_FIELD_EXHAUSTED;
 
-	/* now may be far before tick 0, but never near INT64_MIN or INT64_MAX:
-	 * see IDGEN_UNIX_MS_MAX */
+	/*
+	 * now may be far before tick 0, but never near INT64_MIN or INT64_MAX:
+	 * see IDGEN_UNIX_MS_MAX
+	 */
 	limit = facts->now + facts->horizon;
 	if (start >= limit)
 	{

@@ -23,7 +23,7 @@ typedef enum IdgenGrantVerdict
 {
 	IDGEN_GRANT_OK,
 	IDGEN_GRANT_FIELD_EXHAUSTED,	/* nothing is left below the field's end */
-	IDGEN_GRANT_BEYOND_HORIZON,	/* the worker is reserved up to now + horizon;
+	IDGEN_GRANT_BEYOND_HORIZON, /* the worker is reserved up to now + horizon;
 								 * ask again at retry_at */
 	IDGEN_GRANT_BAD_REQUEST		/* a length below one tick, a negative mark */
 } IdgenGrantVerdict;
@@ -42,7 +42,8 @@ typedef struct IdgenGrantFacts
 typedef struct IdgenGrantTiming
 {
 	IdgenGrant	grant;
-	int64_t		length;			/* the length it would have, had there been room */
+	int64_t		length;			/* the length it would have, had there been
+								 * room */
 	int64_t		wanted_at;		/* when the cursor was due */
 	int64_t		dry_at;			/* when it may have used up what it had;
 								 * INT64_MAX = it had nothing */
@@ -57,17 +58,18 @@ typedef struct IdgenGrantTiming
 typedef enum IdgenChainVerdict
 {
 	IDGEN_CHAIN_NEXT,			/* it follows the last grant: decide a new one */
-	IDGEN_CHAIN_REPEATED,		/* it is the request of the last grant: give the
-								 * same answer again */
-	IDGEN_CHAIN_STALE,			/* it was answered, but is not the last request:
-								 * rejected, and nothing ends */
+	IDGEN_CHAIN_REPEATED,		/* it is the request of the last grant: give
+								 * the same answer again */
+	IDGEN_CHAIN_STALE,			/* it was answered, but is not the last
+								 * request: rejected, and nothing ends */
 	IDGEN_CHAIN_FORKED,			/* there are two holders: the incarnation ends */
 	IDGEN_CHAIN_TAKEN			/* another incarnation has the worker now */
 } IdgenChainVerdict;
 
 typedef struct IdgenChainFacts
 {
-	bool		holds_worker;	/* the worker's last grant is the incarnation's */
+	bool		holds_worker;	/* the worker's last grant is the
+								 * incarnation's */
 	bool		is_last_request;	/* that grant has the request's id */
 	bool		is_recorded;	/* an earlier grant of the incarnation has it */
 	int64_t		after_grant;	/* the grant that the request says it follows */

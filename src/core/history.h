@@ -15,14 +15,16 @@
 
 typedef struct IdgenHistory
 {
-	uint32_t	recorded;		/* the timeline to which the lines must lead back */
+	uint32_t	recorded;		/* the timeline to which the lines must lead
+								 * back */
 	uint32_t	present;
 	uint32_t	last;			/* the ancestor read last, 0 before the first */
 	bool		ends_in_entry;	/* the line read last is that of an ancestor */
 	bool		is_damaged;
 	bool		has_recorded;
 	bool		has_target;		/* since the recorded timeline */
-	int			near_count;		/* the latest ancestors, whose files are evidence */
+	int			near_count;		/* the latest ancestors, whose files are
+								 * evidence */
 	uint32_t	near[IDGEN_SPLIT_PARTS_MAX - 1];
 } IdgenHistory;
 

@@ -21,8 +21,8 @@ typedef enum IdgenTakeover
 	IDGEN_TAKEOVER_NONE,		/* the namespace is ours as it is */
 	IDGEN_TAKEOVER_PROMOTED,	/* see idgen_promotion_judge */
 	IDGEN_TAKEOVER_FENCED,		/* ours after a fence */
-	IDGEN_TAKEOVER_TEMPLATE,	/* an ID space of its own from now on, above all
-								 * that its tables hold */
+	IDGEN_TAKEOVER_TEMPLATE,	/* an ID space of its own from now on, above
+								 * all that its tables hold */
 	IDGEN_TAKEOVER_REFUSED		/* no grants until it is adopted */
 } IdgenTakeover;
 
@@ -48,18 +48,19 @@ typedef struct IdgenPromotionFacts
 	IdgenPromotion policy;
 	bool		history_complete;	/* the history was read, and names the
 									 * recorded timeline among the ancestors */
-	bool		has_target;		/* since the recorded timeline, a recovery was to
-								 * stop at a target */
+	bool		has_target;		/* since the recorded timeline, a recovery was
+								 * to stop at a target */
 	bool		is_recreated;	/* see idgen_identity_is_recreated */
 	uint32_t	recorded;		/* the timeline that the identity names */
 	uint32_t	present;
 	int64_t		now_ms;			/* the clock, Unix ms */
 	int64_t		horizon_ms;
-	int64_t		clock_error_ms; /* the most by which the clocks of servers that
-								 * inherit an authority differ */
+	int64_t		clock_error_ms; /* the most by which the clocks of servers
+								 * that inherit an authority differ */
 	int64_t		recorded_ms;	/* when the identity was recorded, Unix ms */
-	int64_t		restored_ms;	/* when this directory last began to recover what
-								 * another server wrote, Unix ms; 0 = never */
+	int64_t		restored_ms;	/* when this directory last began to recover
+								 * what another server wrote, Unix ms; 0 =
+								 * never */
 
 	/* for "split" alone */
 	int			parts;
@@ -81,12 +82,12 @@ typedef enum IdgenPromotionVerdict
 typedef struct IdgenFenceFacts
 {
 	int64_t		now;			/* the authority's clock */
-	int64_t		last_clock;		/* the latest clock known from records: that of
-								 * the last grant, or of the newest replayed
-								 * commit; 0 = none */
+	int64_t		last_clock;		/* the latest clock known from records: that
+								 * of the last grant, or of the newest
+								 * replayed commit; 0 = none */
 	int64_t		highest_mark;	/* of all workers and the floor */
-	int64_t		above;			/* the first tick past the ID that the operator
-								 * named; 0 = none */
+	int64_t		above;			/* the first tick past the ID that the
+								 * operator named; 0 = none */
 	int64_t		horizon;
 	int64_t		clock_error;	/* as clock_error_ms above */
 } IdgenFenceFacts;

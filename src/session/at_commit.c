@@ -142,8 +142,10 @@ drop_begun(void)
 	ListCell   *cell;
 
 	foreach(cell, pending)
+	{
 		if (((IdgenPendingKill *) lfirst(cell))->cause == IDGEN_KILL_EXTENSION_DROPPED)
 			return true;
+	}
 	return false;
 }
 
@@ -248,9 +250,9 @@ refuse_prepare(void)
 
 	foreach(cell, pending)
 		if (((IdgenPendingKill *) lfirst(cell))->cause != IDGEN_KILL_DATABASE_DROPPED)
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("cannot PREPARE a transaction that has dropped extension \"idgen\" or changed its tables")));
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot PREPARE a transaction that has dropped extension \"idgen\" or changed its tables")));
 }
 
 /* The transaction has committed. */
@@ -347,8 +349,10 @@ subtransaction_ended(SubXactEvent event, SubTransactionId mine,
 	{
 		case SUBXACT_EVENT_ABORT_SUB:
 			foreach(cell, pending)
+			{
 				if (((IdgenPendingKill *) lfirst(cell))->nest_level >= level)
 					pending = foreach_delete_current(pending, cell);
+			}
 			break;
 		case SUBXACT_EVENT_COMMIT_SUB:
 			foreach(cell, pending)

@@ -112,7 +112,7 @@ finish_request(IdgenRequest *request, IdgenAnswer *answer)
 						"If marks were restored in this transaction, commit first; then retry.");
 	if (request->namespace_name[0] != '\0')
 		idgen_counters_note_error(idgen_counters_get(MyDatabaseId, request->namespace_name),
-							   &answer->error);
+								  &answer->error);
 	idgen_error_report(&answer->error, request->namespace_name);
 }
 

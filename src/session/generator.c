@@ -70,8 +70,8 @@ try_cursor(IdgenSession *session, const IdgenCursorRef *ref, int32 count,
 	/*
 	 * S5: is the cursor still of the generation that this session knows?  A
 	 * cursor is killed without its lock.  So this comes after the clock:
-	 * otherwise a process that was stopped in between would issue IDs for a time
-	 * after the kill, where order is promised.
+	 * otherwise a process that was stopped in between would issue IDs for a
+	 * time after the kill, where order is promised.
 	 */
 	if (pg_atomic_read_u64(&slot->generation) != ref->generation)
 	{
@@ -238,7 +238,7 @@ count_pass(const IdgenSession *session, const IdgenPass *pass)
 	if (idgen_layout_unix_ms(&session->ns->row.layout, Max(session->last_tick, 0),
 							 &last_ms))
 		idgen_counters_max(session->stats, IDGEN_COUNTER_CLOCK_BEHIND_MAX_US,
-						(uint64) Max(last_ms * 1000 - idgen_clock_wall_us(), 0));
+						   (uint64) Max(last_ms * 1000 - idgen_clock_wall_us(), 0));
 }
 
 /* --------------------------------------------------------------------

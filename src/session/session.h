@@ -28,10 +28,10 @@ typedef struct IdgenSession
 	IdgenNamespace *ns;
 	uint64		open_version;	/* the namespace was fit to issue from when
 								 * idgen_namespace_version was this; 0 = never */
-	Oid			only_user;		/* it is restricted, and this role was found to
-								 * hold the privilege; InvalidOid = everybody
-								 * may issue */
-	IdgenCounters *stats;			/* NULL until something is counted */
+	Oid			only_user;		/* it is restricted, and this role was found
+								 * to hold the privilege; InvalidOid =
+								 * everybody may issue */
+	IdgenCounters *stats;		/* NULL until something is counted */
 
 	/* --- what this process issued last (S11) */
 	pg_uuid_t	uuid;			/* the ID space it is of */
@@ -41,7 +41,8 @@ typedef struct IdgenSession
 	uint64		last_generation;
 
 	/* --- the cursors it knows, ascending by worker */
-	uint64		pool_version;	/* of the pool when they were listed; 0 = never */
+	uint64		pool_version;	/* of the pool when they were listed; 0 =
+								 * never */
 	int			ref_count;
 	IdgenCursorRef *current;	/* the one in use within the current tick */
 	IdgenCursorRef *home;		/* the one with which a new tick begins */

@@ -91,7 +91,7 @@ static uint64
 post_request(IdgenCall *call, bool another_cursor)
 {
 	IdgenSession *session = call->session;
-	IdgenRequest	request;
+	IdgenRequest request;
 
 	memset(&request, 0, sizeof(request));
 	request.kind = IDGEN_REQUEST_SERVE;
@@ -159,7 +159,7 @@ sleep_until(IdgenCall *call, int64 wake_us)
 		ResetLatch(MyLatch);
 	}
 	idgen_counters_note_pause(call->session->stats,
-						   idgen_clock_monotonic_us() - wake_us);
+							  idgen_clock_monotonic_us() - wake_us);
 	CHECK_FOR_INTERRUPTS();
 }
 
@@ -190,7 +190,7 @@ wait_for_lock(IdgenCall *call, const IdgenPass *pass)
 	nap_from_us = idgen_clock_monotonic_us();
 	idgen_lock_nap(LOCKED_PAUSE_US);
 	idgen_counters_note_pause(session->stats,
-						   idgen_clock_monotonic_us() - nap_from_us);
+							  idgen_clock_monotonic_us() - nap_from_us);
 }
 
 /* Does an error end by itself before the call's time is up? */
@@ -341,7 +341,7 @@ idgen_wait_after(IdgenCall *call, const IdgenPass *pass)
 	call->waiting_since_us = idgen_clock_monotonic_us();
 	if (call->running_since_us != 0)
 		idgen_counters_note_pause(call->session->stats,
-							   call->waiting_since_us - call->running_since_us);
+								  call->waiting_since_us - call->running_since_us);
 
 	PG_TRY();
 	{

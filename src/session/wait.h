@@ -20,11 +20,11 @@ typedef struct IdgenPass
 	bool		spent;			/* a cursor has used up its sequence values */
 	bool		behind;			/* the clock is behind what was issued */
 	bool		not_yet;		/* a grant starts later */
-	bool		dry;			/* a cursor has no grant left or is gone, or there
-								 * is no cursor */
+	bool		dry;			/* a cursor has no grant left or is gone, or
+								 * there is no cursor */
 	bool		locked;			/* a cursor was busy at each try */
-	int64		retry_at;		/* the earliest tick at which a cursor can issue,
-								 * or IDGEN_RETRY_NEVER */
+	int64		retry_at;		/* the earliest tick at which a cursor can
+								 * issue, or IDGEN_RETRY_NEVER */
 } IdgenPass;
 
 /* A call that could not issue at once. */
@@ -32,8 +32,8 @@ typedef struct IdgenCall
 {
 	IdgenSession *session;
 	IdgenDeadline deadline;
-	int64		lock_deadline;	/* the same for busy cursors, which even a call
-								 * that must not wait tries for a moment */
+	int64		lock_deadline;	/* the same for busy cursors, which even a
+								 * call that must not wait tries for a moment */
 	bool		may_wait;		/* idgen.wait_timeout is not 0 */
 	IdgenError	error;			/* the strongest cause found so far */
 
@@ -41,9 +41,11 @@ typedef struct IdgenCall
 	int64		spent_us;		/* for a tick, as sequence values were used up */
 	int64		dry_us;			/* for a grant */
 	int64		vain_us;		/* the part of dry_us since the last ID */
-	int64		waiting_since_us;	/* monotonic; start of the wait in progress */
-	int64		running_since_us;	/* monotonic; end of the last wait, to notice a
-									 * process that was stopped; 0 = unknown */
+	int64		waiting_since_us;	/* monotonic; start of the wait in
+									 * progress */
+	int64		running_since_us;	/* monotonic; end of the last wait, to
+									 * notice a process that was stopped; 0 =
+									 * unknown */
 
 	/* --- what the authority answered */
 	int			served_count;	/* requests that it served */

@@ -241,7 +241,11 @@ idgen_lower_bound(PG_FUNCTION_ARGS)
 		PG_RETURN_INT64(0);
 	if (TIMESTAMP_IS_NOEND(time))
 		PG_RETURN_INT64(PG_INT64_MAX);
-	/* rounded up to a millisecond; with the other epoch, microseconds could overflow */
+
+	/*
+	 * rounded up to a millisecond; with the other epoch, microseconds could
+	 * overflow
+	 */
 	unix_ms = time / 1000 + (time % 1000 > 0 ? 1 : 0) + POSTGRES_EPOCH_MS;
 	PG_RETURN_INT64(idgen_layout_lower_bound_ms(&ns->row.layout, unix_ms));
 }

@@ -114,6 +114,7 @@ idgen_acquire_grant(PG_FUNCTION_ARGS)
 	char	   *token;
 	IdgenAnswer answer;
 	char	   *name;
+
 	WITH_HIDDEN_STATEMENT();
 
 	REQUIRE_ARG(ACQUIRE_NAMESPACE, "namespace");

@@ -280,7 +280,10 @@ static bool
 merge(TriggerData *trigger)
 {
 	Oid			relid = RelationGetRelid(trigger->tg_relation);
-	ErrorContextCallback context = {.previous = error_context_stack, .callback = name_row};
+	ErrorContextCallback context = {
+		.previous = error_context_stack,
+		.callback = name_row
+	};
 	bool		keep;
 
 	if (!idgen_tables_find() ||

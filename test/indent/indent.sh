@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Formats the C code as PostgreSQL formats its own: with pgindent and pg_bsd_indent of its source tree.
 #
-#   test/indent/indent.sh           formats the files below src and test in place, and derives typedefs.list anew
+#   test/indent/indent.sh           formats what runs in the server (src and test/hold) in place, and derives
+#                                   typedefs.list anew
 #   test/indent/indent.sh --check   changes nothing; shows what would change, and fails if there is anything;
 #                                   looks for stray white space in all other files as well
 #
@@ -9,7 +10,10 @@
 #                               package of the newest version in the distribution (Debian: testing), which is
 #                               fetched once per machine
 #
-# Both are kept in a cache outside the tree (servers_cache in test/lib.sh). Where they cannot be had, the reason is
+# The plain C programs of the tests (unit, fuzz, sim, generator) are not formatted: they use compound literals and
+# designated initialisers, which pg_bsd_indent takes apart.
+#
+# pgindent and pg_bsd_indent are kept in a cache outside the tree (servers_cache in test/lib.sh). Where they cannot be had, the reason is
 # named, and that is no failure of the check.
 set -euo pipefail
 # shellcheck source=test/lib.sh
@@ -93,7 +97,7 @@ get_tools()
 }
 
 get_tools
-mapfile -t files < <(find src test -name build -prune -o -name '*.[ch]' -print | LC_ALL=C sort)
+mapfile -t files < <(find src test/hold -name build -prune -o -name '*.[ch]' -print | LC_ALL=C sort)
 test/indent/typedefs.pl "$tools/typedefs.list" "${files[@]}" >"$work/typedefs.list"
 
 # pgindent leaves files where it runs if pg_bsd_indent fails.

@@ -197,7 +197,7 @@ SKIP:
 	promote_in_place($node);
 	$own = Idgen::Session->new($node);
 	is(Idgen::Session::state_of(Generator::acquire($own, $tokens{$_})), '',
-		"an incarnation under $_ goes on when a server is promoted on its own files") 
+		"an incarnation under $_ goes on when a server is promoted on its own files")
 	  foreach qw(fence refuse);
 	is(Idgen::Session::state_of(Generator::acquire($own, $tokens{split})), 'IG008',
 		'an incarnation under split is rejected when a server is promoted on its own files [S5]');
