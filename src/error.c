@@ -167,12 +167,14 @@ idgen_error_name(IdgenErrorKind kind)
 	return texts[kind].message == NULL ? "" : unpack_sql_state(texts[kind].sqlstate);
 }
 
-/* Replace an error by another one if that is a stronger cause. */
-void
+/* Replace an error by another one if that is a stronger cause; true if it is. */
+bool
 idgen_error_strengthen(IdgenError *error, const IdgenError *other)
 {
-	if (texts[other->kind].strength > texts[error->kind].strength)
-		*error = *other;
+	if (texts[other->kind].strength <= texts[error->kind].strength)
+		return false;
+	*error = *other;
+	return true;
 }
 
 /* The text that an error brings, or else that of its kind; empty if neither has one. */

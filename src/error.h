@@ -94,7 +94,7 @@ extern void idgen_error_set(IdgenError *error, IdgenErrorKind kind,
 							const char *detail, const char *hint);
 extern void idgen_error_copy(char *to, const char *sentence);
 extern const char *idgen_error_name(IdgenErrorKind kind);
-extern void idgen_error_strengthen(IdgenError *error, const IdgenError *other);
+extern bool idgen_error_strengthen(IdgenError *error, const IdgenError *other);
 pg_noreturn extern void idgen_error_report(const IdgenError *error,
 										   const char *namespace_name);
 

@@ -106,8 +106,10 @@ show_count(const IdgenConfirm *confirm, const char *name)
 	int			count = 0;
 
 	foreach(cell, confirm->held)
+	{
 		if (strcmp(((IdgenHeld *) lfirst(cell))->namespace_name, name) == 0)
-		count++;
+			count++;
+	}
 	idgen_counters_set_unconfirmed(idgen_counters_get(MyDatabaseId, name), count);
 }
 

@@ -14,20 +14,16 @@
 void
 idgen_job_fail(IdgenJob *job, IdgenOutcome outcome, const IdgenError *error)
 {
-	if (error->kind <= job->error.kind)
-		return;
-	job->error = *error;
-	job->outcome = outcome;
+	if (idgen_error_strengthen(&job->error, error))
+		job->outcome = outcome;
 }
 
 /* Its cursors got nothing, unless a stronger cause is known. */
 void
 idgen_job_fail_cursors(IdgenJob *job, IdgenOutcome outcome, const IdgenError *error)
 {
-	if (error->kind <= job->error.kind)
-		return;
-	job->error = *error;
-	job->cursor_outcome = outcome;
+	if (idgen_error_strengthen(&job->error, error))
+		job->cursor_outcome = outcome;
 }
 
 /* The statistics of the namespace. */

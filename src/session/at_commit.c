@@ -249,10 +249,12 @@ refuse_prepare(void)
 	ListCell   *cell;
 
 	foreach(cell, pending)
+	{
 		if (((IdgenPendingKill *) lfirst(cell))->cause != IDGEN_KILL_DATABASE_DROPPED)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot PREPARE a transaction that has dropped extension \"idgen\" or changed its tables")));
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("cannot PREPARE a transaction that has dropped extension \"idgen\" or changed its tables")));
+	}
 }
 
 /* The transaction has committed. */
