@@ -59,11 +59,11 @@
 #ifndef CLOCK_ERROR
 #define CLOCK_ERROR	1
 #endif
-#define DISTANCE	(HORIZON + CLOCK_ERROR)		/* N of DESIGN 8 */
+#define DISTANCE	(HORIZON + CLOCK_ERROR)		/* N of doc/design.md */
 
 #define SERVERS		3			/* each the standby of the one before it; its number is that
 								 * of its timeline, - 1 */
-#define PARTS		2			/* m of DESIGN 8 */
+#define PARTS		2			/* m of doc/design.md */
 
 /* --------------------------------------------------------------------
  * State

@@ -2,7 +2,7 @@
  * contract.c
  *		Is a repetition outside the contract?  See contract.h.
  *
- * Of DESIGN 8 "Outside the contract" only what is below is generated and excused:
+ * Of "Outside the contract" in doc/guarantees.md only what is below is generated and excused:
  *
  * (b) Under "split", of two servers whose timelines are equal modulo m: one that
  *	   is no ancestor of the other, of which the one that was promoted first

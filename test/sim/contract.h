@@ -1,6 +1,6 @@
 /*
  * contract.h
- *		What DESIGN 8 puts outside the contract, by true time.
+ *		What doc/guarantees.md puts outside the contract, by true time.
  *
  * A life is what one server granted on one timeline, or as one copy of a data
  * directory; lives are a tree.  A birth is one creation of a namespace.  Nothing

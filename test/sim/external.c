@@ -243,7 +243,7 @@ external_deactivate(World *world, int at)
 }
 
 /*
- * Clone the process (DESIGN 8 (d)): outside the contract inside a grant, and as
+ * Clone the process (doc/guarantees.md (d)): outside the contract inside a grant, and as
  * long as a request is not answered, whose answer both would take.  What both
  * may have is an incarnation whose grants are over.  A fork is noticed by the
  * client library, and the child begins afresh.

@@ -388,7 +388,7 @@ may_adopt(const World *world, int at, int database)
 		!server->tables[database].is_dropped && server_may_inherit(world, at);
 }
 
-/* The original never grants again: DESIGN 8 (e). */
+/* The original never grants again: doc/guarantees.md (e). */
 static void
 stop_originals(World *world, int but)
 {
@@ -445,7 +445,7 @@ confirm_clock(World *world, int at)
 	world->machines[at].doubt_since_us = NEVER;
 }
 
-/* Only a clock that is right is confirmed: DESIGN 8 (f). */
+/* Only a clock that is right is confirmed: doc/guarantees.md (f). */
 static void
 confirm_some_clock(World *world)
 {

@@ -2,8 +2,8 @@
  * server.c
  *		Start, crash, replicate, promote, recover, copy; see server.h.
  *
- * What DESIGN 8 puts outside the contract is excused by contract.c where that can
- * be told of two grants, and else not done here, and only that:
+ * What doc/guarantees.md puts outside the contract is excused by contract.c where
+ * that can be told of two grants, and else not done here, and only that:
  *
  * (a) Under any policy but "split", every other server stops granting before
  *	   one is promoted, recovered or adopted.  It may go on issuing from what it

@@ -1,5 +1,5 @@
 # An answer that was lost is given again. A caller that does not hold the incarnation is refused, and so are two
-# callers that hold the same one (DESIGN 8).
+# callers that hold the same one (doc/design.md, "Identity of the authority").
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;

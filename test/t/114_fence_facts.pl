@@ -1,6 +1,6 @@
 # A fence lies past all that a lost copy of the authority can have granted. It is known by the clock, the clock of the
-# last grant, the newest commit replayed, the highest mark, and an ID that somebody has seen (DESIGN 8). Each of them
-# is the latest once.
+# last grant, the newest commit replayed, the highest mark, and an ID that somebody has seen (doc/design.md,
+# "Identity of the authority"). Each of them is the latest once.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;

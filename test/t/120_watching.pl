@@ -1,4 +1,4 @@
-# What the views say is so: every column, on a server that is used (DESIGN 7). doc/monitoring.md says
+# What the views say is so: every column, on a server that is used. doc/monitoring.md says
 # what they mean.
 use strict;
 use warnings;

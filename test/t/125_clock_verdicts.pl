@@ -1,5 +1,5 @@
 # Whether idgen believes a clock that was set: while the server runs, over a restart, because the kernel says that it
-# is synchronised, or because an operator confirms it (DESIGN 8).
+# is synchronised, or because an operator confirms it (doc/design.md, "Identity of the authority").
 use strict;
 use warnings;
 use PostgreSQL::Test::Utils;

@@ -1,5 +1,5 @@
 # With the durability "quorum" nothing can be used that physical synchronous standbys have not confirmed. The promotion
-# policy "trust" rests on that (S4, DESIGN 8).
+# policy "trust" rests on that (S4).
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
