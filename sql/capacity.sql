@@ -124,7 +124,7 @@ DECLARE
     id    bigint;
     last  bigint := 0;
     called timestamptz;
-    before timestamptz := (SELECT to_timestamp(epoch_ms / 1000.0) + interval '900 ms' FROM idgen_namespace WHERE name = 'capacity end');
+    before timestamptz := (SELECT to_timestamp(epoch_ms / 1000.0) + interval '900 ms' FROM _idgen.idgen_namespace WHERE name = 'capacity end');
     state text;
     text  text;
     hint  text;

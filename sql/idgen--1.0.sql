@@ -11,12 +11,23 @@
 SET LOCAL search_path TO pg_catalog, pg_temp;
 
 --
+-- The schema of the tables.  It is made here, never found: code that somebody has planted under this
+-- name makes CREATE EXTENSION fail.  Being out of the application's schemas, the tables meet no
+-- tool that works on all tables it finds there.
+--
+
+CREATE SCHEMA _idgen;
+COMMENT ON SCHEMA _idgen IS
+'idgen: tables of the extension, which only its functions change';
+GRANT USAGE ON SCHEMA _idgen TO PUBLIC;
+
+--
 -- The authority's tables.  Only idgen writes them: guards refuse changes by everybody else,
 -- including the owner, and the authority refuses to grant from tables that are not as this script
 -- makes them.  src/catalog/columns.h lists the columns and has to be changed with them.
 --
 
-CREATE TABLE @extschema@.idgen_namespace (
+CREATE TABLE _idgen.idgen_namespace (
     name              text COLLATE pg_catalog."C" PRIMARY KEY,
     kind              text NOT NULL,
     timestamp_bits    integer NOT NULL,
@@ -41,13 +52,13 @@ CREATE TABLE @extschema@.idgen_namespace (
     lineage           uuid NOT NULL
 );
 
-CREATE TABLE @extschema@.idgen_floor (
+CREATE TABLE _idgen.idgen_floor (
     namespace    text COLLATE pg_catalog."C" PRIMARY KEY,
     floor        bigint NOT NULL,
     external_end bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
-CREATE TABLE @extschema@.idgen_worker (
+CREATE TABLE _idgen.idgen_worker (
     namespace   text COLLATE pg_catalog."C",
     worker      integer,
     high_water  bigint NOT NULL,
@@ -55,7 +66,7 @@ CREATE TABLE @extschema@.idgen_worker (
     PRIMARY KEY (namespace, worker)
 ) WITH (fillfactor = 50);
 
-CREATE TABLE @extschema@.idgen_authority (
+CREATE TABLE _idgen.idgen_authority (
     namespace         text COLLATE pg_catalog."C" PRIMARY KEY,
     uuid              uuid NOT NULL,
     format            text NOT NULL,
@@ -74,7 +85,7 @@ CREATE TABLE @extschema@.idgen_authority (
     mark_sum          numeric NOT NULL
 ) WITH (fillfactor = 50);
 
-CREATE TABLE @extschema@.idgen_incarnation (
+CREATE TABLE _idgen.idgen_incarnation (
     incarnation  bigint PRIMARY KEY,
     namespace    text COLLATE pg_catalog."C" NOT NULL,
     worker       integer NOT NULL,
@@ -90,7 +101,7 @@ CREATE TABLE @extschema@.idgen_incarnation (
     run_ahead_ms bigint
 );
 
-CREATE TABLE @extschema@.idgen_grant (
+CREATE TABLE _idgen.idgen_grant (
     namespace   text COLLATE pg_catalog."C",
     worker      integer,
     start_tick  bigint,
@@ -103,26 +114,32 @@ CREATE TABLE @extschema@.idgen_grant (
     PRIMARY KEY (namespace, worker, start_tick)
 );
 
-COMMENT ON TABLE @extschema@.idgen_namespace IS
+COMMENT ON TABLE _idgen.idgen_namespace IS
 'idgen: ID spaces, one row each. The format columns never change, name is the format label, and lineage tells two namespaces of the same name apart. Times are in milliseconds, epoch_ms since 1970-01-01 UTC. Written only by functions of idgen';
-COMMENT ON TABLE @extschema@.idgen_floor IS
+COMMENT ON TABLE _idgen.idgen_floor IS
 'idgen: two ticks per namespace, neither of which ever falls. floor: no worker is granted anything below it; a fence, an adoption, a promotion or a restore raises it, and so does the creation of a namespace under the name of a dropped one. external_end: every grant of an external generator ends at or before it';
-COMMENT ON TABLE @extschema@.idgen_worker IS
+COMMENT ON TABLE _idgen.idgen_worker IS
 'idgen: one row per worker ever used: high_water is the tick at which everything ever granted to the worker ends, and incarnation got its last grant';
-COMMENT ON TABLE @extschema@.idgen_authority IS
+COMMENT ON TABLE _idgen.idgen_authority IS
 'idgen: per namespace, which server and database grant from it, and the sums of its marks. Never dumped, so that idgen notices a copy';
-COMMENT ON TABLE @extschema@.idgen_incarnation IS
+COMMENT ON TABLE _idgen.idgen_incarnation IS
 'idgen: every activation of a generator, and who asked for it. token_hash is that of the token that its holder was given';
-COMMENT ON TABLE @extschema@.idgen_grant IS
+COMMENT ON TABLE _idgen.idgen_grant IS
 'idgen: every grant: the ticks from start_tick to end_tick, excluding end_tick, reserved for one worker and one incarnation';
 
-REVOKE ALL ON @extschema@.idgen_namespace, @extschema@.idgen_floor,
-    @extschema@.idgen_worker, @extschema@.idgen_authority,
-    @extschema@.idgen_incarnation, @extschema@.idgen_grant FROM PUBLIC;
+REVOKE ALL ON _idgen.idgen_namespace, _idgen.idgen_floor,
+    _idgen.idgen_worker, _idgen.idgen_authority,
+    _idgen.idgen_incarnation, _idgen.idgen_grant FROM PUBLIC;
 
-SELECT pg_catalog.pg_extension_config_dump('@extschema@.idgen_namespace'::pg_catalog.regclass, ''::pg_catalog.text);
-SELECT pg_catalog.pg_extension_config_dump('@extschema@.idgen_floor'::pg_catalog.regclass, ''::pg_catalog.text);
-SELECT pg_catalog.pg_extension_config_dump('@extschema@.idgen_worker'::pg_catalog.regclass, ''::pg_catalog.text);
+-- What is dumped can be read by everybody, and so be dumped by everybody who can dump the rest of
+-- the database.  The owner of the database may also insert it, so that a restore gets as far as the
+-- guards, which do not merge it but stop the namespaces (src/sql/guard.c).
+GRANT SELECT ON _idgen.idgen_namespace, _idgen.idgen_floor, _idgen.idgen_worker TO PUBLIC;
+GRANT INSERT ON _idgen.idgen_namespace, _idgen.idgen_floor, _idgen.idgen_worker TO pg_database_owner;
+
+SELECT pg_catalog.pg_extension_config_dump('_idgen.idgen_namespace'::pg_catalog.regclass, ''::pg_catalog.text);
+SELECT pg_catalog.pg_extension_config_dump('_idgen.idgen_floor'::pg_catalog.regclass, ''::pg_catalog.text);
+SELECT pg_catalog.pg_extension_config_dump('_idgen.idgen_worker'::pg_catalog.regclass, ''::pg_catalog.text);
 
 CREATE FUNCTION @extschema@.idgen_guard()
 RETURNS trigger
@@ -133,54 +150,54 @@ COMMENT ON FUNCTION @extschema@.idgen_guard() IS
 REVOKE ALL ON FUNCTION @extschema@.idgen_guard() FROM PUBLIC;
 
 CREATE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE
-    ON @extschema@.idgen_namespace
+    ON _idgen.idgen_namespace
     FOR EACH ROW EXECUTE FUNCTION @extschema@.idgen_guard();
 CREATE TRIGGER idgen_guard_truncate BEFORE TRUNCATE
-    ON @extschema@.idgen_namespace
+    ON _idgen.idgen_namespace
     FOR EACH STATEMENT EXECUTE FUNCTION @extschema@.idgen_guard();
 CREATE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE
-    ON @extschema@.idgen_floor
+    ON _idgen.idgen_floor
     FOR EACH ROW EXECUTE FUNCTION @extschema@.idgen_guard();
 CREATE TRIGGER idgen_guard_truncate BEFORE TRUNCATE
-    ON @extschema@.idgen_floor
+    ON _idgen.idgen_floor
     FOR EACH STATEMENT EXECUTE FUNCTION @extschema@.idgen_guard();
 CREATE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE
-    ON @extschema@.idgen_worker
+    ON _idgen.idgen_worker
     FOR EACH ROW EXECUTE FUNCTION @extschema@.idgen_guard();
 CREATE TRIGGER idgen_guard_truncate BEFORE TRUNCATE
-    ON @extschema@.idgen_worker
+    ON _idgen.idgen_worker
     FOR EACH STATEMENT EXECUTE FUNCTION @extschema@.idgen_guard();
 CREATE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE
-    ON @extschema@.idgen_authority
+    ON _idgen.idgen_authority
     FOR EACH ROW EXECUTE FUNCTION @extschema@.idgen_guard();
 CREATE TRIGGER idgen_guard_truncate BEFORE TRUNCATE
-    ON @extschema@.idgen_authority
+    ON _idgen.idgen_authority
     FOR EACH STATEMENT EXECUTE FUNCTION @extschema@.idgen_guard();
 CREATE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE
-    ON @extschema@.idgen_incarnation
+    ON _idgen.idgen_incarnation
     FOR EACH ROW EXECUTE FUNCTION @extschema@.idgen_guard();
 CREATE TRIGGER idgen_guard_truncate BEFORE TRUNCATE
-    ON @extschema@.idgen_incarnation
+    ON _idgen.idgen_incarnation
     FOR EACH STATEMENT EXECUTE FUNCTION @extschema@.idgen_guard();
 CREATE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE
-    ON @extschema@.idgen_grant
+    ON _idgen.idgen_grant
     FOR EACH ROW EXECUTE FUNCTION @extschema@.idgen_guard();
 CREATE TRIGGER idgen_guard_truncate BEFORE TRUNCATE
-    ON @extschema@.idgen_grant
+    ON _idgen.idgen_grant
     FOR EACH STATEMENT EXECUTE FUNCTION @extschema@.idgen_guard();
 
-ALTER TABLE @extschema@.idgen_namespace ENABLE ALWAYS TRIGGER idgen_guard_row;
-ALTER TABLE @extschema@.idgen_namespace ENABLE ALWAYS TRIGGER idgen_guard_truncate;
-ALTER TABLE @extschema@.idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_row;
-ALTER TABLE @extschema@.idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_truncate;
-ALTER TABLE @extschema@.idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row;
-ALTER TABLE @extschema@.idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_truncate;
-ALTER TABLE @extschema@.idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_row;
-ALTER TABLE @extschema@.idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_truncate;
-ALTER TABLE @extschema@.idgen_incarnation ENABLE ALWAYS TRIGGER idgen_guard_row;
-ALTER TABLE @extschema@.idgen_incarnation ENABLE ALWAYS TRIGGER idgen_guard_truncate;
-ALTER TABLE @extschema@.idgen_grant ENABLE ALWAYS TRIGGER idgen_guard_row;
-ALTER TABLE @extschema@.idgen_grant ENABLE ALWAYS TRIGGER idgen_guard_truncate;
+ALTER TABLE _idgen.idgen_namespace ENABLE ALWAYS TRIGGER idgen_guard_row;
+ALTER TABLE _idgen.idgen_namespace ENABLE ALWAYS TRIGGER idgen_guard_truncate;
+ALTER TABLE _idgen.idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_row;
+ALTER TABLE _idgen.idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_truncate;
+ALTER TABLE _idgen.idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row;
+ALTER TABLE _idgen.idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_truncate;
+ALTER TABLE _idgen.idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_row;
+ALTER TABLE _idgen.idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_truncate;
+ALTER TABLE _idgen.idgen_incarnation ENABLE ALWAYS TRIGGER idgen_guard_row;
+ALTER TABLE _idgen.idgen_incarnation ENABLE ALWAYS TRIGGER idgen_guard_truncate;
+ALTER TABLE _idgen.idgen_grant ENABLE ALWAYS TRIGGER idgen_guard_row;
+ALTER TABLE _idgen.idgen_grant ENABLE ALWAYS TRIGGER idgen_guard_truncate;
 
 --
 -- Issuing.  Not STRICT: a NULL namespace is an error, never a NULL id.
@@ -399,10 +416,10 @@ BEGIN ATOMIC
         g.granted_at, g.incarnation, i.kind, i.role, i.address, i.application,
         i.activated_at, i.state
     FROM @extschema@.idgen_decode($1, $2) d
-    JOIN @extschema@.idgen_namespace n ON n.name OPERATOR(pg_catalog.=) $2
-    JOIN @extschema@.idgen_grant g ON g.namespace OPERATOR(pg_catalog.=) $2 AND g.worker OPERATOR(pg_catalog.=) d.worker
+    JOIN _idgen.idgen_namespace n ON n.name OPERATOR(pg_catalog.=) $2
+    JOIN _idgen.idgen_grant g ON g.namespace OPERATOR(pg_catalog.=) $2 AND g.worker OPERATOR(pg_catalog.=) d.worker
         AND g.start_tick OPERATOR(pg_catalog.<=) d.tick AND g.end_tick OPERATOR(pg_catalog.>) d.tick
-    LEFT JOIN @extschema@.idgen_incarnation i ON i.incarnation OPERATOR(pg_catalog.=) g.incarnation;
+    LEFT JOIN _idgen.idgen_incarnation i ON i.incarnation OPERATOR(pg_catalog.=) g.incarnation;
 END;
 COMMENT ON FUNCTION @extschema@.idgen_trace(bigint, text) IS
 'idgen: returns the grant and the incarnation under which an ID was reserved, and who activated the incarnation. Returns no row if this is no longer recorded, or if nothing was granted here';
@@ -494,9 +511,9 @@ SELECT n.name AS namespace,
     coalesce(c.grants_ahead, 0) AS grants_ahead, coalesce(c.holder_waits, 0) AS holder_waits,
     pg_catalog.round(coalesce(c.holder_wait_us, 0) OPERATOR(pg_catalog./) 1000.0, 3) AS holder_wait_ms,
     pg_catalog.round(coalesce(c.holder_wait_max_us, 0) OPERATOR(pg_catalog./) 1000.0, 3) AS holder_wait_max_ms
-FROM @extschema@.idgen_namespace n
-LEFT JOIN @extschema@.idgen_floor f ON f.namespace OPERATOR(pg_catalog.=) n.name
-LEFT JOIN @extschema@.idgen_authority a ON a.namespace OPERATOR(pg_catalog.=) n.name
+FROM _idgen.idgen_namespace n
+LEFT JOIN _idgen.idgen_floor f ON f.namespace OPERATOR(pg_catalog.=) n.name
+LEFT JOIN _idgen.idgen_authority a ON a.namespace OPERATOR(pg_catalog.=) n.name
 LEFT JOIN @extschema@.idgen_stat_counters() c ON c.namespace OPERATOR(pg_catalog.=) n.name
 CROSS JOIN LATERAL (SELECT pg_catalog.floor(((extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000)
         OPERATOR(pg_catalog.-) n.epoch_ms) OPERATOR(pg_catalog./) n.tick_ms)::bigint AS now_tick) t
@@ -504,7 +521,7 @@ CROSS JOIN LATERAL (SELECT
     (((n.last_worker::bigint OPERATOR(pg_catalog.-) a.split_remainder) OPERATOR(pg_catalog.+) a.split_modulus) OPERATOR(pg_catalog./) a.split_modulus)
         OPERATOR(pg_catalog.-) ((((n.first_worker::bigint OPERATOR(pg_catalog.-) a.split_remainder) OPERATOR(pg_catalog.+) a.split_modulus) OPERATOR(pg_catalog.-) 1)
             OPERATOR(pg_catalog./) a.split_modulus) AS total,
-    (SELECT pg_catalog.count(*) FROM @extschema@.idgen_worker w
+    (SELECT pg_catalog.count(*) FROM _idgen.idgen_worker w
         WHERE w.namespace OPERATOR(pg_catalog.=) n.name AND w.high_water OPERATOR(pg_catalog.>) t.now_tick
         AND w.worker OPERATOR(pg_catalog.>=) n.first_worker AND w.worker OPERATOR(pg_catalog.<=) n.last_worker
         AND (w.worker OPERATOR(pg_catalog.%) a.split_modulus) OPERATOR(pg_catalog.=) a.split_remainder) AS reserved) w;
@@ -520,8 +537,8 @@ COMMENT ON VIEW @extschema@.idgen_stat_cursor IS
 'idgen: one row per cursor of this server. runway_ms is how long its grants last from now; it is negative if they have ended';
 
 CREATE VIEW @extschema@.idgen_stat_authority AS
-SELECT w.*, pg_catalog.pg_total_relation_size('@extschema@.idgen_grant'::pg_catalog.regclass) AS grant_bytes,
-    (SELECT pg_catalog.count(*) FROM @extschema@.idgen_incarnation i
+SELECT w.*, pg_catalog.pg_total_relation_size('_idgen.idgen_grant'::pg_catalog.regclass) AS grant_bytes,
+    (SELECT pg_catalog.count(*) FROM _idgen.idgen_incarnation i
         WHERE i.state OPERATOR(pg_catalog.=) 'active') AS incarnations_active
 FROM @extschema@.idgen_stat_authority_process() w;
 COMMENT ON VIEW @extschema@.idgen_stat_authority IS
@@ -534,14 +551,14 @@ SELECT h.namespace, h.role, h.workers, greatest(m.all_max OPERATOR(pg_catalog./)
     pg_catalog.sum(h.workers) OVER (PARTITION BY h.namespace)::bigint AS all_workers, m.all_max AS all_workers_max
 FROM (SELECT n.name AS namespace, n.first_worker, n.last_worker, a.split_modulus, a.split_remainder, i.role,
         pg_catalog.count(*) AS workers
-    FROM @extschema@.idgen_namespace n
-    JOIN @extschema@.idgen_authority a ON a.namespace OPERATOR(pg_catalog.=) n.name
-    JOIN @extschema@.idgen_worker w ON w.namespace OPERATOR(pg_catalog.=) n.name
+    FROM _idgen.idgen_namespace n
+    JOIN _idgen.idgen_authority a ON a.namespace OPERATOR(pg_catalog.=) n.name
+    JOIN _idgen.idgen_worker w ON w.namespace OPERATOR(pg_catalog.=) n.name
         AND w.worker OPERATOR(pg_catalog.>=) n.first_worker AND w.worker OPERATOR(pg_catalog.<=) n.last_worker
         AND (w.worker OPERATOR(pg_catalog.%) a.split_modulus) OPERATOR(pg_catalog.=) a.split_remainder
         AND w.high_water OPERATOR(pg_catalog.>) pg_catalog.floor(((extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000)
             OPERATOR(pg_catalog.-) n.epoch_ms) OPERATOR(pg_catalog./) n.tick_ms)::bigint
-    JOIN @extschema@.idgen_incarnation i ON i.incarnation OPERATOR(pg_catalog.=) w.incarnation
+    JOIN _idgen.idgen_incarnation i ON i.incarnation OPERATOR(pg_catalog.=) w.incarnation
         AND i.kind OPERATOR(pg_catalog.=) 'external'
     GROUP BY n.name, n.first_worker, n.last_worker, a.split_modulus, a.split_remainder, i.role) h
 CROSS JOIN LATERAL (SELECT

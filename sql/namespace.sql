@@ -39,7 +39,7 @@ LANGUAGE sql AS $$
         'ahead', run_ahead_ms, 'workers', first_worker || '-' || last_worker, durability, promotion,
         CASE WHEN restricted THEN 'restricted' END, CASE WHEN NOT issuing THEN 'decoding' END,
         CASE WHEN retired THEN 'retired' END)
-    FROM idgen_namespace n WHERE n.name = stored.name
+    FROM _idgen.idgen_namespace n WHERE n.name = stored.name
 $$;
 
 -- The defaults.
@@ -47,7 +47,7 @@ SELECT pg_temp.stored('default');
 SELECT idgen_create_namespace('ns plain');
 SELECT pg_temp.stored('ns plain') = pg_temp.stored('default');
 SELECT idgen_format('ns plain') - 'lineage' = jsonb_set(idgen_format(), '{format}', '"ns plain"') - 'lineage';
-SELECT owner = current_user FROM idgen_namespace WHERE name = 'ns plain';
+SELECT owner = current_user FROM _idgen.idgen_namespace WHERE name = 'ns plain';
 
 -- Every option at once, by position and by name.
 SELECT idgen_create_namespace('ns all', 40, 5, 6, '2024-02-29 12:00:00.125+00', 10, '250 ms', '2 s',
@@ -152,12 +152,12 @@ SELECT * FROM pg_temp.try('promotion => ''split'', worker_bits => 0',
 SELECT idgen_create_namespace('ns 15', first_worker => 4, last_worker => 18);
 SELECT idgen_create_namespace('ns 16', first_worker => 4, last_worker => 19);
 SELECT idgen_create_namespace('ns fence 16', first_worker => 4, last_worker => 19, promotion => 'fence');
-SELECT name, promotion FROM idgen_namespace WHERE name IN ('default', 'ns 15', 'ns 16', 'ns fence 16', 'ns one worker')
+SELECT name, promotion FROM _idgen.idgen_namespace WHERE name IN ('default', 'ns 15', 'ns 16', 'ns fence 16', 'ns one worker')
 ORDER BY name;
 -- Under split, a server uses one part of the workers.
-SELECT bool_and(worker BETWEEN 4 AND 19 AND worker % 2 = (SELECT split_remainder FROM idgen_authority WHERE namespace = 'ns 16'))
+SELECT bool_and(worker BETWEEN 4 AND 19 AND worker % 2 = (SELECT split_remainder FROM _idgen.idgen_authority WHERE namespace = 'ns 16'))
 FROM idgen_next_batch(20000, 'ns 16') id, idgen_decode(id, 'ns 16');
-SELECT namespace, split_modulus FROM idgen_authority
+SELECT namespace, split_modulus FROM _idgen.idgen_authority
 WHERE namespace IN ('default', 'ns 15', 'ns 16', 'ns fence 16', 'ns one worker') ORDER BY 1;
 
 --
@@ -209,34 +209,34 @@ ROLLBACK;
 
 -- A refused creation leaves nothing.
 SELECT o FROM unnest(ARRAY['durability => ''async''', 'tick_ms => 0', 'promotion => ''trust''', 'tick_ms => 1000']) o,
-    idgen_namespace WHERE name IN ('ns ' || md5(o), 'ns read only') ORDER BY 1;
-SELECT count(*) FROM idgen_namespace n FULL JOIN idgen_floor f ON f.namespace = n.name
-    FULL JOIN idgen_authority a ON a.namespace = n.name WHERE coalesce(n.name, f.namespace, a.namespace) LIKE 'ns %'
+    _idgen.idgen_namespace WHERE name IN ('ns ' || md5(o), 'ns read only') ORDER BY 1;
+SELECT count(*) FROM _idgen.idgen_namespace n FULL JOIN _idgen.idgen_floor f ON f.namespace = n.name
+    FULL JOIN _idgen.idgen_authority a ON a.namespace = n.name WHERE coalesce(n.name, f.namespace, a.namespace) LIKE 'ns %'
     AND (n.name IS NULL OR f.namespace IS NULL OR a.namespace IS NULL);
 -- No two namespaces are the same one.
-SELECT count(*) = count(DISTINCT uuid) FROM idgen_authority;
+SELECT count(*) = count(DISTINCT uuid) FROM _idgen.idgen_authority;
 
 -- The policy for failover is chosen until the first grant.
 SELECT idgen_create_namespace('undecided', worker_bits => 6);
 SELECT idgen_alter_namespace('undecided', promotion => 'fence');
-SELECT durability, promotion, split_parts, split_modulus, split_remainder FROM idgen_namespace n JOIN idgen_authority a ON namespace = name WHERE name = 'undecided';
+SELECT durability, promotion, split_parts, split_modulus, split_remainder FROM _idgen.idgen_namespace n JOIN _idgen.idgen_authority a ON namespace = name WHERE name = 'undecided';
 SELECT idgen_alter_namespace('undecided', promotion => 'trust', durability => 'quorum');
 SELECT idgen_alter_namespace('undecided', promotion => 'split');
-SELECT durability, promotion, split_parts, split_modulus, split_remainder FROM idgen_namespace n JOIN idgen_authority a ON namespace = name WHERE name = 'undecided';
+SELECT durability, promotion, split_parts, split_modulus, split_remainder FROM _idgen.idgen_namespace n JOIN _idgen.idgen_authority a ON namespace = name WHERE name = 'undecided';
 SELECT idgen_next('undecided') > 0 AS issued;
 SELECT idgen_alter_namespace('undecided', promotion => 'split');
 SELECT idgen_alter_namespace('undecided', promotion => 'fence');
 SELECT idgen_create_namespace('whole', worker_bits => 6, promotion => 'fence');
 SELECT idgen_alter_namespace('whole', promotion => 'split', durability => 'quorum');
 SELECT idgen_alter_namespace('whole', promotion => 'split');
-SELECT durability, promotion, split_parts, split_modulus, split_remainder FROM idgen_namespace n JOIN idgen_authority a ON namespace = name WHERE name = 'whole';
+SELECT durability, promotion, split_parts, split_modulus, split_remainder FROM _idgen.idgen_namespace n JOIN _idgen.idgen_authority a ON namespace = name WHERE name = 'whole';
 SELECT idgen_create_namespace('decided', worker_bits => 6, promotion => 'fence');
 SELECT idgen_next('decided') > 0 AS issued;
 SELECT idgen_alter_namespace('decided', promotion => 'split');
 -- A restored policy is that of a namespace which was never used here, and only of such a one.
 SELECT idgen_create_namespace('fresh', worker_bits => 6);
-INSERT INTO idgen_namespace SELECT CASE name WHEN 'decided' THEN 'fresh' ELSE 'decided' END, kind, timestamp_bits, worker_bits, sequence_bits, epoch_ms, tick_ms,
+INSERT INTO _idgen.idgen_namespace SELECT CASE name WHEN 'decided' THEN 'fresh' ELSE 'decided' END, kind, timestamp_bits, worker_bits, sequence_bits, epoch_ms, tick_ms,
     horizon_ms, grant_interval_ms, run_ahead_ms, first_worker, last_worker, durability, promotion, restricted, issuing, retired, owner, issue_roles, acquire_roles, split_parts, lineage
-    FROM idgen_namespace WHERE name IN ('decided', 'undecided');
-SELECT name, promotion, split_parts, split_modulus, split_remainder FROM idgen_namespace n JOIN idgen_authority a ON namespace = name WHERE name IN ('decided', 'fresh') ORDER BY 1;
+    FROM _idgen.idgen_namespace WHERE name IN ('decided', 'undecided');
+SELECT name, promotion, split_parts, split_modulus, split_remainder FROM _idgen.idgen_namespace n JOIN _idgen.idgen_authority a ON namespace = name WHERE name IN ('decided', 'fresh') ORDER BY 1;
 SELECT idgen_next('fresh') > 0 AS issued;

@@ -33,25 +33,25 @@ SELECT idgen_guard();
 SET idgen.max_batch = 10;
 \echo :SQLSTATE
 -- The tables.
-SELECT count(*) FROM idgen_namespace;
-SELECT count(*) FROM idgen_floor;
-SELECT count(*) FROM idgen_worker;
-SELECT count(*) FROM idgen_authority;
-SELECT count(*) FROM idgen_incarnation;
-SELECT count(*) FROM idgen_grant;
+SELECT count(*) > 0 AS readable FROM _idgen.idgen_namespace;
+SELECT count(*) > 0 AS readable FROM _idgen.idgen_floor;
+SELECT count(*) > 0 AS readable FROM _idgen.idgen_worker;
+SELECT count(*) FROM _idgen.idgen_authority;
+SELECT count(*) FROM _idgen.idgen_incarnation;
+SELECT count(*) FROM _idgen.idgen_grant;
 \echo :SQLSTATE
-INSERT INTO idgen_worker VALUES ('privilege', 0, 1);
+INSERT INTO _idgen.idgen_worker VALUES ('privilege', 0, 1);
 \echo :SQLSTATE
-INSERT INTO idgen_namespace SELECT 'mine';
-UPDATE idgen_namespace SET retired = true;
-UPDATE idgen_worker SET high_water = 0;
-DELETE FROM idgen_worker;
-TRUNCATE idgen_worker;
+INSERT INTO _idgen.idgen_namespace SELECT 'mine';
+UPDATE _idgen.idgen_namespace SET retired = true;
+UPDATE _idgen.idgen_worker SET high_water = 0;
+DELETE FROM _idgen.idgen_worker;
+TRUNCATE _idgen.idgen_worker;
 BEGIN;
-LOCK TABLE idgen_worker IN ACCESS EXCLUSIVE MODE;
+LOCK TABLE _idgen.idgen_worker IN ACCESS EXCLUSIVE MODE;
 \echo :SQLSTATE
 ROLLBACK;
-ALTER TABLE idgen_worker DISABLE TRIGGER ALL;
+ALTER TABLE _idgen.idgen_worker DISABLE TRIGGER ALL;
 \echo :SQLSTATE
 DROP EXTENSION idgen;
 \echo :SQLSTATE
@@ -141,4 +141,4 @@ DROP ROLE regress_idgen_user, regress_idgen_member, regress_idgen_owner;
 -- Owners are kept by name; one that is gone leaves its namespaces to superusers.
 SELECT idgen_next('privilege owned');
 \echo :SQLSTATE
-SELECT owner FROM idgen_namespace WHERE name = 'privilege owned';
+SELECT owner FROM _idgen.idgen_namespace WHERE name = 'privilege owned';

@@ -14,6 +14,9 @@
 
 #include "catalog/pg_type.h"
 
+/* The schema of the tables. */
+#define IDGEN_TABLE_SCHEMA "_idgen"
+
 typedef enum IdgenTable
 {
 	IDGEN_TABLE_NAMESPACE,

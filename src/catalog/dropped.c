@@ -229,9 +229,10 @@ allow_for_unknown(IdgenDropped *dropped, Oid schema)
 /*
  * Read what the namespaces of this database granted, as far as the tables can be
  * read.  Called by the session that is dropping the tables, which has locked them.
+ * "table" is one of them, by which they are found if their schema was renamed.
  */
 void
-idgen_dropped_read(IdgenDroppedTables *tables)
+idgen_dropped_read(Oid table, IdgenDroppedTables *tables)
 {
 	Oid			schema = idgen_tables_find_schema();
 	IdgenDropped dropped = {
@@ -243,7 +244,7 @@ idgen_dropped_read(IdgenDroppedTables *tables)
 	memset(tables, 0, sizeof(*tables));
 	tables->marks = dropped.marks;
 	if (!OidIsValid(schema))
-		return;
+		schema = get_rel_namespace(table);
 	list_namespaces(&dropped, schema);
 
 	look_begin(&look, IDGEN_TABLE_FLOOR, schema);

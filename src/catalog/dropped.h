@@ -19,6 +19,6 @@ typedef struct IdgenDroppedTables
 	bool		is_quorum;		/* a namespace has durability "quorum" */
 } IdgenDroppedTables;
 
-extern void idgen_dropped_read(IdgenDroppedTables *tables);
+extern void idgen_dropped_read(Oid table, IdgenDroppedTables *tables);
 
 #endif							/* IDGEN_DROPPED_H */

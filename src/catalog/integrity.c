@@ -38,7 +38,7 @@ is_guard(Oid function)
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	result = ((Form_pg_proc) GETSTRUCT(tuple))->prolang == ClanguageId &&
-		((Form_pg_proc) GETSTRUCT(tuple))->pronamespace == idgen_tables_schema() &&
+		((Form_pg_proc) GETSTRUCT(tuple))->pronamespace == idgen_tables_function_schema() &&
 		strcmp(NameStr(((Form_pg_proc) GETSTRUCT(tuple))->proname),
 			   "idgen_guard") == 0;
 	ReleaseSysCache(tuple);

@@ -5,6 +5,11 @@
  * A dump may be restored in any order, and into a database in which namespaces of the
  * same names exist.  Marks are merged by maximum, so that none ever decreases (S3).  By
  * the session that restores, in its own transaction.
+ *
+ * The owner of the database may restore it, but not say what was granted: of such rows
+ * nothing is merged.  But they are not overlooked either, because the rest of the dump,
+ * with the IDs in it, is restored.  What an owner's row would have made a copy, is one
+ * (doc/design.md, "Restoring without the right to").
  */
 #include "compat.h"
 
@@ -22,13 +27,15 @@
 
 /*
  * Forget the identity of a namespace: from now on it is a copy (doc/design.md,
- * "Identity of the authority").
+ * "Identity of the authority").  False if it was one before.
  */
-static void
+static bool
 forget_identity(const char *name)
 {
-	idgen_query_run_for(IDGEN_SQL_DELETE_AUTHORITY, name);
+	bool		had_identity = idgen_query_run_for(IDGEN_SQL_DELETE_AUTHORITY, name) > 0;
+
 	idgen_tables_announce();
+	return had_identity;
 }
 
 /*
@@ -193,16 +200,35 @@ idgen_restore_floor(const char *name, int64 floor,
 		idgen_query_run(IDGEN_SQL_RAISE_EXTERNAL_END, values, NULL);
 	}
 	if (higher)
-		forget_identity(name);
+		(void) forget_identity(name);
 	idgen_query_end();
 	*copied = higher;
 	return !exists;
 }
 
 /*
- * Merge a restored row of idgen_worker into our mark, which is the maximum of the row
- * and the floor.  The incarnation in it was another authority's.  True if the restored
- * mark was higher, so that this authority is a copy.
+ * Is a restored mark higher than ours, which is the maximum of the row and the floor?
+ * *exists tells whether there is a row.
+ */
+static bool
+mark_is_higher(const char *name, int32 worker, int64 high_water, bool *exists)
+{
+	Datum		values[2] = {CStringGetTextDatum(name), Int32GetDatum(worker)};
+	IdgenFloorRow floor;
+	int64		mark;
+	bool		isnull;
+
+	(void) idgen_namespace_rows_floor(name, &floor);
+	mark = floor.floor;
+	*exists = idgen_query_run(IDGEN_SQL_READ_MARK, values, NULL) > 0;
+	if (*exists)
+		mark = Max(mark, DatumGetInt64(idgen_query_value(0, 1, &isnull)));
+	return high_water > mark;
+}
+
+/*
+ * Merge a restored row of idgen_worker into our mark.  The incarnation in it was another
+ * authority's.  True if the restored mark was higher, so that this authority is a copy.
  */
 bool
 idgen_restore_mark(const char *name, int32 worker, int64 high_water)
@@ -211,22 +237,67 @@ idgen_restore_mark(const char *name, int32 worker, int64 high_water)
 		CStringGetTextDatum(name), Int32GetDatum(worker),
 		Int64GetDatum(high_water)
 	};
-	IdgenFloorRow floor;
 	bool		exists;
-	bool		isnull;
-	int64		mark;
+	bool		higher;
 
 	idgen_query_begin(name);
-	(void) idgen_namespace_rows_floor(name, &floor);
-	mark = floor.floor;
-	exists = idgen_query_run(IDGEN_SQL_READ_MARK, values, NULL) > 0;
-	if (exists)
-		mark = Max(mark, DatumGetInt64(idgen_query_value(0, 1, &isnull)));
-	if (high_water > mark)
+	higher = mark_is_higher(name, worker, high_water, &exists);
+	if (higher)
 	{
 		idgen_query_run(exists ? IDGEN_SQL_RAISE_MARK : IDGEN_SQL_INSERT_MARK, values, NULL);
-		forget_identity(name);
+		(void) forget_identity(name);
 	}
 	idgen_query_end();
-	return high_water > mark;
+	return higher;
+}
+
+/* Notice a row of idgen_namespace that may not be merged. */
+IdgenNotice
+idgen_restore_notice_namespace(const IdgenNamespaceRow *row)
+{
+	IdgenNamespaceRow ours;
+	bool		copied;
+
+	if (!idgen_scan_namespace(row->name, &ours, IDGEN_DEADLINE_UNSET))
+		return IDGEN_NOTICE_UNKNOWN;
+	if (idgen_layout_same(&ours.layout, &row->layout) && (ours.retired || !row->retired))
+		return IDGEN_NOTICE_NOTHING;
+	idgen_query_begin(row->name);
+	copied = forget_identity(row->name);
+	idgen_query_end();
+	return copied ? IDGEN_NOTICE_COPIED : IDGEN_NOTICE_NOTHING;
+}
+
+/* Notice a row of idgen_floor that may not be merged. */
+IdgenNotice
+idgen_restore_notice_floor(const char *name, int64 floor, int64 external_end)
+{
+	IdgenNamespaceRow row;
+	IdgenFloorRow ours;
+	bool		copied;
+
+	if (!idgen_scan_namespace(name, &row, IDGEN_DEADLINE_UNSET))
+		return IDGEN_NOTICE_UNKNOWN;
+	idgen_query_begin(name);
+	(void) idgen_namespace_rows_floor(name, &ours);
+	copied = (floor > ours.floor || external_end > ours.external_end) &&
+		forget_identity(name);
+	idgen_query_end();
+	return copied ? IDGEN_NOTICE_COPIED : IDGEN_NOTICE_NOTHING;
+}
+
+/* Notice a row of idgen_worker that may not be merged. */
+IdgenNotice
+idgen_restore_notice_mark(const char *name, int32 worker, int64 high_water)
+{
+	IdgenNamespaceRow row;
+	bool		exists;
+	bool		copied;
+
+	if (!idgen_scan_namespace(name, &row, IDGEN_DEADLINE_UNSET))
+		return IDGEN_NOTICE_UNKNOWN;
+	idgen_query_begin(name);
+	copied = mark_is_higher(name, worker, high_water, &exists) && forget_identity(name);
+	idgen_query_end();
+	return copied ? IDGEN_NOTICE_COPIED : IDGEN_NOTICE_NOTHING;
 }

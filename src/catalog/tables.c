@@ -2,8 +2,8 @@
  * tables.c
  *		Find the authority's tables, and notice when they change.
  *
- * The tables lie in the schema of the extension.  Where they are is looked up once
- * and kept until an invalidation arrives.
+ * The tables lie in a schema of their own, the functions in the schema of the
+ * extension.  Where they are is looked up once and kept until an invalidation arrives.
  */
 #include "compat.h"
 
@@ -12,9 +12,12 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "catalog/dependency.h"
 #include "catalog/indexing.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_extension.h"
+#include "catalog/pg_namespace.h"
 #include "commands/extension.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -31,7 +34,7 @@
 static struct
 {
 	bool		valid;
-	Oid			schema;
+	Oid			function_schema;
 	Oid			owner;
 	Oid			relids[IDGEN_TABLE_COUNT];
 	char	   *qualified[IDGEN_TABLE_COUNT];	/* in TopMemoryContext */
@@ -84,9 +87,9 @@ idgen_tables_init(void)
 	CacheRegisterSyscacheCallback(NAMESPACEOID, schema_changed, (Datum) 0);
 }
 
-/* Look up the schema of the extension; InvalidOid if it is not installed. */
-Oid
-idgen_tables_find_schema(void)
+/* Look up the schema of the functions; InvalidOid if the extension is not installed. */
+static Oid
+find_function_schema(void)
 {
 	Relation	catalog = table_open(ExtensionRelationId, AccessShareLock);
 	ScanKeyData key;
@@ -134,27 +137,47 @@ remember_table(int table, Oid relid, const char *qualified)
 		pfree(before);
 }
 
+/*
+ * Look up the schema of the tables; InvalidOid if there is none.  It has to belong to
+ * the extension: if ours was renamed, somebody else can have made another one, with
+ * tables on which code of theirs runs.
+ */
+Oid
+idgen_tables_find_schema(void)
+{
+	Oid			schema = get_namespace_oid(IDGEN_TABLE_SCHEMA, true);
+	Oid			extension = get_extension_oid("idgen", true);
+
+	if (!OidIsValid(schema) || !OidIsValid(extension) ||
+		getExtensionOfObject(NamespaceRelationId, schema) != extension)
+		return InvalidOid;
+	return schema;
+}
+
 /* What came of looking the tables up. */
 typedef enum IdgenLookUp
 {
 	IDGEN_LOOK_UP_FOUND,
 	IDGEN_LOOK_UP_NO_EXTENSION,
+	IDGEN_LOOK_UP_NO_SCHEMA,	/* none that belongs to the extension */
 	IDGEN_LOOK_UP_NO_TABLE		/* the schema has no table of this name */
 } IdgenLookUp;
 
-/* Look the tables up once.  *schema_name and *missing tell which table is missing. */
+/* Look the tables up once.  *missing tells which table is missing. */
 static IdgenLookUp
-look_up(char **schema_name, IdgenTable *missing)
+look_up(IdgenTable *missing)
 {
-	found.schema = idgen_tables_find_schema();
-	if (!OidIsValid(found.schema))
+	Oid			schema;
+
+	found.function_schema = find_function_schema();
+	if (!OidIsValid(found.function_schema))
 		return IDGEN_LOOK_UP_NO_EXTENSION;
-	*schema_name = get_namespace_name(found.schema);
-	if (*schema_name == NULL)
-		return IDGEN_LOOK_UP_NO_EXTENSION;
+	schema = idgen_tables_find_schema();
+	if (!OidIsValid(schema))
+		return IDGEN_LOOK_UP_NO_SCHEMA;
 	for (int i = 0; i < IDGEN_TABLE_COUNT; i++)
 	{
-		Oid			relid = get_relname_relid(idgen_table_columns[i].table_name, found.schema);
+		Oid			relid = get_relname_relid(idgen_table_columns[i].table_name, schema);
 
 		if (!OidIsValid(relid))
 		{
@@ -162,7 +185,7 @@ look_up(char **schema_name, IdgenTable *missing)
 			return IDGEN_LOOK_UP_NO_TABLE;
 		}
 		remember_table(i, relid,
-					   quote_qualified_identifier(*schema_name,
+					   quote_qualified_identifier(IDGEN_TABLE_SCHEMA,
 												  idgen_table_columns[i].table_name));
 	}
 	found.owner = relation_owner(found.relids[IDGEN_TABLE_WORKER]);
@@ -177,7 +200,7 @@ look_up(char **schema_name, IdgenTable *missing)
  * caller looks again.
  */
 static IdgenLookUp
-look_up_settled(char **schema_name, IdgenTable *missing)
+look_up_settled(IdgenTable *missing)
 {
 	IdgenLookUp result = IDGEN_LOOK_UP_FOUND;
 
@@ -185,7 +208,7 @@ look_up_settled(char **schema_name, IdgenTable *missing)
 	{
 		uint64		changes_before = changes;
 
-		result = look_up(schema_name, missing);
+		result = look_up(missing);
 		found.valid = result == IDGEN_LOOK_UP_FOUND && changes == changes_before;
 		if (changes == changes_before)
 			break;
@@ -195,28 +218,35 @@ look_up_settled(char **schema_name, IdgenTable *missing)
 
 /*
  * Look the tables up; false if the extension is not installed.  Cheap when
- * nothing changed.  Raises an error if a table is missing.
+ * nothing changed.  Raises an error if a table or their schema is missing.
  */
 bool
 idgen_tables_find(void)
 {
-	char	   *schema_name;
 	IdgenTable	missing;
 
 	if (found.valid)
 		return true;
-	switch (look_up_settled(&schema_name, &missing))
+	switch (look_up_settled(&missing))
 	{
 		case IDGEN_LOOK_UP_FOUND:
 			return true;
 		case IDGEN_LOOK_UP_NO_EXTENSION:
 			return false;
+		case IDGEN_LOOK_UP_NO_SCHEMA:
+			ereport(ERROR,
+					(errcode(ERRCODE_IDGEN_UNAVAILABLE),
+					 errmsg("the tables of idgen are damaged"),
+					 errdetail("Schema \"%s\" is missing or does not belong to extension \"idgen\".",
+							   IDGEN_TABLE_SCHEMA),
+					 errhint("If the schema was renamed or taken out of the extension, undo that.")));
+			break;
 		case IDGEN_LOOK_UP_NO_TABLE:
 			ereport(ERROR,
 					(errcode(ERRCODE_IDGEN_UNAVAILABLE),
 					 errmsg("the tables of idgen are damaged"),
 					 errdetail("Table \"%s\" is missing in schema \"%s\".",
-							   idgen_table_columns[missing].table_name, schema_name),
+							   idgen_table_columns[missing].table_name, IDGEN_TABLE_SCHEMA),
 					 errhint("If the table was renamed or moved, undo that.")));
 	}
 	return false;
@@ -236,11 +266,11 @@ idgen_tables_location(void)
 	return found.version;
 }
 
-/* The schema of the tables.  After idgen_tables_find. */
+/* The schema of the functions.  After idgen_tables_find. */
 Oid
-idgen_tables_schema(void)
+idgen_tables_function_schema(void)
 {
-	return found.schema;
+	return found.function_schema;
 }
 
 /* The owner of the tables.  After idgen_tables_find. */
@@ -258,8 +288,9 @@ idgen_tables_relid(IdgenTable table)
 }
 
 /*
- * Is a relation one of our tables?  Also answers while the tables are being dropped.
- * The name is compared first, which costs other relations next to nothing.
+ * Is a relation one of our tables?  Also answers while the tables are being dropped,
+ * and if their schema was renamed or a table was taken out of the extension.  The name
+ * is compared first, which costs other relations next to nothing.
  */
 bool
 idgen_tables_ours(Oid relid)
@@ -268,7 +299,13 @@ idgen_tables_ours(Oid relid)
 
 	for (int i = 0; i < IDGEN_TABLE_COUNT && name != NULL; i++)
 		if (strcmp(name, idgen_table_columns[i].table_name) == 0)
-			return get_rel_namespace(relid) == idgen_tables_find_schema();
+		{
+			Oid			extension = get_extension_oid("idgen", true);
+
+			return OidIsValid(extension) &&
+				(getExtensionOfObject(RelationRelationId, relid) == extension ||
+				 get_rel_namespace(relid) == idgen_tables_find_schema());
+		}
 	return false;
 }
 

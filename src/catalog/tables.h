@@ -21,7 +21,7 @@ extern bool idgen_tables_find(void);
 extern Oid	idgen_tables_relid(IdgenTable table);
 extern const char *idgen_tables_qualified(IdgenTable table);
 extern uint64 idgen_tables_location(void);
-extern Oid	idgen_tables_schema(void);
+extern Oid	idgen_tables_function_schema(void);
 extern Oid	idgen_tables_owner(void);
 extern bool idgen_tables_ours(Oid relid);
 extern void idgen_tables_announce(void);

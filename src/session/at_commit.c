@@ -151,20 +151,20 @@ drop_begun(void)
 
 /*
  * The extension is being dropped.  Its tables are dropped before itself, so they are
- * read when the first of them goes.
+ * read when the first of them, "table", goes.
  */
 static void
-extension_dropped(bool by_table)
+extension_dropped(Oid table)
 {
 	IdgenDroppedTables tables = {0};
 
 	if (drop_begun())
 		return;
-	if (by_table)
+	if (OidIsValid(table))
 	{
 		MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
 
-		idgen_dropped_read(&tables);
+		idgen_dropped_read(table, &tables);
 		MemoryContextSwitchTo(old);
 		check_external_grants(tables.external_ms);
 	}
@@ -196,10 +196,10 @@ object_accessed(ObjectAccessType access, Oid class, Oid object, int sub_object,
 	if (class == DatabaseRelationId)
 		database_dropped(object);
 	else if (class == RelationRelationId && idgen_tables_ours(object))
-		extension_dropped(true);
+		extension_dropped(object);
 	else if (class == ExtensionRelationId &&
 			 object == get_extension_oid("idgen", true))
-		extension_dropped(false);
+		extension_dropped(InvalidOid);
 }
 
 /* --------------------------------------------------------------------

@@ -4,11 +4,13 @@
  *
  * idgen's own queries pass.  Rows from replication are ignored, so that a publication
  * FOR ALL TABLES is harmless.  Rows that the owner or a superuser inserts into a table
- * that pg_dump dumps are merged: marks only rise.  Every other change is refused, even
- * to the owner and to superusers (S3).
+ * that pg_dump dumps are merged: marks only rise.  Rows that the owner of the database
+ * inserts there are noticed, but not merged.  Every other change is refused, even to the
+ * owner and to superusers (S3).
  */
 #include "compat.h"
 
+#include "catalog/pg_authid.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "mb/pg_wchar.h"
@@ -25,6 +27,7 @@
 #include "catalog/restore.h"
 #include "catalog/scan.h"
 #include "catalog/tables.h"
+#include "error.h"
 #include "session/at_commit.h"
 
 PG_FUNCTION_INFO_V1(idgen_guard);
@@ -174,13 +177,12 @@ row_name(TriggerData *trigger, Oid relid)
  * Merging restored rows
  * -------------------------------------------------------------------- */
 
-static bool
-merge_namespace(TriggerData *trigger)
+/* Read a restored row of idgen_namespace; an error if no namespace can have it. */
+static void
+read_namespace(TriggerData *trigger, IdgenNamespaceRow *row)
 {
 	Datum	   *columns = row_columns(trigger, IDGEN_NAMESPACE_END - 1);
-	IdgenNamespaceRow row;
 	IdgenLayoutCheck check;
-	bool		keep;
 
 	check_name(trigger, IDGEN_NAMESPACE_NAME);
 	if (strcmp(TextDatumGetCString(columns[IDGEN_NAMESPACE_KIND - 1]), IDGEN_KIND) != 0)
@@ -190,17 +192,26 @@ merge_namespace(TriggerData *trigger)
 	check_name(trigger, IDGEN_NAMESPACE_OWNER);
 	check_roles(trigger, IDGEN_NAMESPACE_ISSUE_ROLES);
 	check_roles(trigger, IDGEN_NAMESPACE_ACQUIRE_ROLES);
-	if (!idgen_rows_read_namespace(columns, &row))
+	if (!idgen_rows_read_namespace(columns, row))
 	{
 		/* one of them raises the error */
 		(void) idgen_durability_require(TextDatumGetCString(columns[IDGEN_NAMESPACE_DURABILITY - 1]));
 		(void) idgen_promotion_require(TextDatumGetCString(columns[IDGEN_NAMESPACE_PROMOTION - 1]));
 	}
-	check = idgen_layout_validate(&row.layout);
+	check = idgen_layout_validate(&row->layout);
 	if (check != IDGEN_LAYOUT_OK &&
-		(check != IDGEN_LAYOUT_SHORT_FIELD || row.issuing))
+		(check != IDGEN_LAYOUT_SHORT_FIELD || row->issuing))
 		invalid("The format is not one that a namespace can have.");
-	idgen_policy_check(&row);
+	idgen_policy_check(row);
+}
+
+static bool
+merge_namespace(TriggerData *trigger)
+{
+	IdgenNamespaceRow row;
+	bool		keep;
+
+	read_namespace(trigger, &row);
 	keep = idgen_restore_namespace(&row);
 	if (!keep && row.retired)
 		idgen_at_commit_kill(row.name);
@@ -255,15 +266,109 @@ merge_worker(TriggerData *trigger)
 	return false;
 }
 
+/* Merge a row into ours.  True if there is none, so that it is to be inserted as it is. */
+static bool
+merge(TriggerData *trigger, Oid relid)
+{
+	if (relid == idgen_tables_relid(IDGEN_TABLE_NAMESPACE))
+		return merge_namespace(trigger);
+	if (relid == idgen_tables_relid(IDGEN_TABLE_FLOOR))
+		return merge_floor(trigger);
+	return merge_worker(trigger);
+}
+
+/* --------------------------------------------------------------------
+ * Noticing rows that may not be merged
+ * -------------------------------------------------------------------- */
+
+static IdgenNotice
+notice_namespace(TriggerData *trigger)
+{
+	IdgenNamespaceRow row;
+
+	read_namespace(trigger, &row);
+	return idgen_restore_notice_namespace(&row);
+}
+
+static IdgenNotice
+notice_floor(TriggerData *trigger, const char *name)
+{
+	return idgen_restore_notice_floor(name,
+									  DatumGetInt64(column(trigger, IDGEN_FLOOR_FLOOR)),
+									  DatumGetInt64(column(trigger, IDGEN_FLOOR_EXTERNAL_END)));
+}
+
+static IdgenNotice
+notice_worker(TriggerData *trigger, const char *name)
+{
+	return idgen_restore_notice_mark(name,
+									 DatumGetInt32(column(trigger, IDGEN_WORKER_WORKER)),
+									 DatumGetInt64(column(trigger, IDGEN_WORKER_HIGH_WATER)));
+}
+
 /*
- * The privilege to insert is not enough to say what was granted, because a blanket GRANT
- * or pg_write_all_data gives it.  As ALTER TABLE does, ask for the owner.
+ * Notice a row that the owner of the database restores.  A row that does not fit is no
+ * error here, because an error would end the COPY before the rows of other namespaces.
+ * One warning for each namespace is enough.
  */
 static void
-require_owner(TriggerData *trigger)
+notice(TriggerData *trigger, Oid relid)
+{
+	char	   *name = check_name(trigger, 1);
+	IdgenNotice noticed;
+
+	if (relid == idgen_tables_relid(IDGEN_TABLE_NAMESPACE))
+		noticed = notice_namespace(trigger);
+	else if (relid == idgen_tables_relid(IDGEN_TABLE_FLOOR))
+		noticed = notice_floor(trigger, name);
+	else
+		noticed = notice_worker(trigger, name);
+
+	switch (noticed)
+	{
+		case IDGEN_NOTICE_NOTHING:
+			break;
+		case IDGEN_NOTICE_COPIED:
+			idgen_at_commit_kill(name);
+			ereport(WARNING,
+					(errcode(ERRCODE_IDGEN_AUTHORITY_UNCONFIRMED),
+					 errmsg("namespace \"%s\" is now a copy that nobody has adopted", name),
+					 errdetail("A restored row tells of IDs that this database does not know of. Only the owner of table \"%s\" or a superuser could merge it.",
+							   RelationGetRelationName(trigger->tg_relation)),
+					 errhint("Have a superuser restore the tables of schema \"%s\", or adopt the namespace with the greatest restored ID as \"above\".",
+							 IDGEN_TABLE_SCHEMA)));
+			break;
+		case IDGEN_NOTICE_UNKNOWN:
+			if (relid == idgen_tables_relid(IDGEN_TABLE_NAMESPACE))
+				ereport(WARNING,
+						(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+						 errmsg("namespace \"%s\" is not restored", name),
+						 errdetail("Only the owner of table \"%s\" or a superuser can restore it.",
+								   RelationGetRelationName(trigger->tg_relation)),
+						 errhint("Have a superuser restore the tables of schema \"%s\".",
+								 IDGEN_TABLE_SCHEMA)));
+			break;
+	}
+}
+
+/* --------------------------------------------------------------------
+ * The trigger
+ * -------------------------------------------------------------------- */
+
+/*
+ * May the current role say what was granted?  The privilege to insert is not enough,
+ * because a blanket GRANT or pg_write_all_data gives it.  As ALTER TABLE does, ask for
+ * the owner.  False for the owner of the database, whose rows are only noticed: they
+ * stop a namespace, but who can drop the database may do that.  An error for everybody
+ * else.
+ */
+static bool
+may_merge(TriggerData *trigger)
 {
 	if (has_privs_of_role(GetUserId(), trigger->tg_relation->rd_rel->relowner))
-		return;
+		return true;
+	if (has_privs_of_role(GetUserId(), ROLE_PG_DATABASE_OWNER))
+		return false;
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 errmsg("must be owner of table \"%s\" to restore rows into it",
@@ -272,34 +377,30 @@ require_owner(TriggerData *trigger)
 			 errhint("Restore the dump as the owner of the extension or as a superuser.")));
 }
 
-/*
- * Merge a row that is inserted from outside into ours.  True if there is none, so that
- * the row is to be inserted as it is.
- */
+/* A row is inserted from outside.  True if it is to be inserted as it is. */
 static bool
-merge(TriggerData *trigger)
+restore(TriggerData *trigger)
 {
 	Oid			relid = RelationGetRelid(trigger->tg_relation);
 	ErrorContextCallback context = {
 		.previous = error_context_stack,
 		.callback = name_row
 	};
-	bool		keep;
+	bool		mergeable;
+	bool		keep = false;
 
 	if (!idgen_tables_find() ||
 		(relid != idgen_tables_relid(IDGEN_TABLE_NAMESPACE) &&
 		 relid != idgen_tables_relid(IDGEN_TABLE_FLOOR) &&
 		 relid != idgen_tables_relid(IDGEN_TABLE_WORKER)))
 		refuse_change(RelationGetRelationName(trigger->tg_relation));
-	require_owner(trigger);
+	mergeable = may_merge(trigger);
 	context.arg = row_name(trigger, relid);
 	error_context_stack = &context;
-	if (relid == idgen_tables_relid(IDGEN_TABLE_NAMESPACE))
-		keep = merge_namespace(trigger);
-	else if (relid == idgen_tables_relid(IDGEN_TABLE_FLOOR))
-		keep = merge_floor(trigger);
+	if (mergeable)
+		keep = merge(trigger, relid);
 	else
-		keep = merge_worker(trigger);
+		notice(trigger, relid);
 	error_context_stack = context.previous;
 	return keep;
 }
@@ -346,7 +447,7 @@ idgen_guard(PG_FUNCTION_ARGS)
 	else if (from_replication())
 		keep = false;
 	else if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
-		keep = merge(trigger);
+		keep = restore(trigger);
 	else
 	{
 		refuse_change(RelationGetRelationName(trigger->tg_relation));

@@ -23,14 +23,14 @@ my @rows;
 sub observe
 {
 	my $worker = authority_pid() // die "there is no worker\n";
-	my $from = ask(q{SELECT pg_current_wal_insert_lsn() || ' ' || extract(epoch FROM clock_timestamp()) || ' ' || (SELECT count(*) FROM idgen_grant)});
+	my $from = ask(q{SELECT pg_current_wal_insert_lsn() || ' ' || extract(epoch FROM clock_timestamp()) || ' ' || (SELECT count(*) FROM _idgen.idgen_grant)});
 	my $cpu = cpu_seconds($worker);
 	sleep $seconds;
 	$cpu = cpu_seconds($worker) - $cpu;
 	my ($lsn, $since, $grants) = split / /, $from;
 	my ($took, $wal, $made, $commits) = split / /, ask("SELECT extract(epoch FROM clock_timestamp()) - $since || ' ' || pg_current_wal_insert_lsn() - '$lsn'
-		|| ' ' || (SELECT count(*) FROM idgen_grant) - $grants
-		|| ' ' || (SELECT count(DISTINCT xmin::text) FROM idgen_grant WHERE granted_at > to_timestamp($since))");
+		|| ' ' || (SELECT count(*) FROM _idgen.idgen_grant) - $grants
+		|| ' ' || (SELECT count(DISTINCT xmin::text) FROM _idgen.idgen_grant WHERE granted_at > to_timestamp($since))");
 	# A worker that was replaced meanwhile has used no time of which we know.
 	die "the worker did not live\n" if authority_pid() != $worker;
 	return (cpu => 100 * $cpu / $took, wal => $wal / $took, grants => $made / $took, commits => $commits / $took);
@@ -56,7 +56,7 @@ sub note
 
 my $session = session();
 $session->value(qq{SELECT idgen_create_namespace('costs ' || n, promotion => 'fence', worker_bits => 11, timestamp_bits => 40) FROM generate_series(1, $levels[-1]) n
-	WHERE NOT EXISTS (SELECT FROM idgen_namespace WHERE name = 'costs ' || n)});
+	WHERE NOT EXISTS (SELECT FROM _idgen.idgen_namespace WHERE name = 'costs ' || n)});
 ask(q{ALTER SYSTEM SET idgen.idle_timeout = '10min'});
 ask('SELECT pg_reload_conf()');
 my $local = session();
@@ -86,7 +86,7 @@ ask('SELECT pg_reload_conf()');
 my $dir = scratch();
 system("$FindBin::Bin/../generator/build.sh", $dir) == 0 or die "could not build the generator\n";
 ask(q{SELECT idgen_create_namespace('costs', promotion => 'fence', worker_bits => 11, timestamp_bits => 40)})
-  unless ask(q{SELECT count(*) FROM idgen_namespace WHERE name = 'costs'});
+  unless ask(q{SELECT count(*) FROM _idgen.idgen_namespace WHERE name = 'costs'});
 
 # All generators at once have a second to begin, and some more to activate.
 sub generate
@@ -124,7 +124,7 @@ foreach my $level (@levels)
 # --- beside a transaction that sees all row versions from now on
 
 my $open = session();
-$open->query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM idgen_worker');
+$open->query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM _idgen.idgen_worker');
 note('generators, transaction open', 100, generate(100));
 my %aged = generate(100, length => 33, seconds => $ageing);
 note("generators, open, after $aged{grants} grants more", 100, generate(100));
@@ -139,7 +139,7 @@ my @sizes = map { [ $_->[0], $_->[1] ] } (
 	[ 'shared memory, all', sprintf('%.0f kB', $bytes / 1024) ],
 	[ "the same, by each of $slots cursors", sprintf('%.0f bytes', $bytes / $slots) ],
 	[ 'private memory of a session for each namespace it used', sprintf('%.0f bytes', $private / $levels[-1]) ],
-	[ 'table idgen_grant and its indexes, a row', sprintf('%.0f bytes', ask(q{SELECT pg_total_relation_size('idgen_grant') / greatest(count(*), 1) FROM idgen_grant})) ]);
+	[ 'table idgen_grant and its indexes, a row', sprintf('%.0f bytes', ask(q{SELECT pg_total_relation_size('_idgen.idgen_grant') / greatest(count(*), 1) FROM _idgen.idgen_grant})) ]);
 
 my @head = ('what', 'number', 'CPU %', 'grants/s', 'commits/s', 'WAL kB/s', 'WAL/grant', 'p50 ms', 'p99 ms', 'max ms');
 table("what the authority costs, $seconds s each", \@head, @rows);

@@ -22,7 +22,7 @@ ask('DROP SEQUENCE IF EXISTS latency_sequence');
 ask('CREATE SEQUENCE latency_sequence');
 # Ten times as many roll-overs as usual.
 ask(q{SELECT idgen_create_namespace('latency', grant_interval => '100 ms')})
-  unless ask(q{SELECT count(*) FROM idgen_namespace WHERE name = 'latency'});
+  unless ask(q{SELECT count(*) FROM _idgen.idgen_namespace WHERE name = 'latency'});
 
 my $often = 'idgen_next(), grants of 100 ms';
 

@@ -57,7 +57,7 @@ setup()
 		{ echo "the server has no room for $generators generators: raise max_connections" >&2; return 1; }
 	ask "DROP TABLE IF EXISTS load_orders"
 	ask "CREATE TABLE load_orders (id bigint PRIMARY KEY DEFAULT idgen_next(), a int)"
-	if [ "$(ask "SELECT count(*) FROM idgen_namespace WHERE name = 'load'")" = 0 ]; then
+	if [ "$(ask "SELECT count(*) FROM _idgen.idgen_namespace WHERE name = 'load'")" = 0 ]; then
 		ask "SELECT idgen_create_namespace('load', promotion => 'fence')" >/dev/null
 	fi
 	echo 'INSERT INTO load_orders (a) VALUES (1);' >"$dir/insert.sql"
@@ -87,7 +87,7 @@ generate()
 wait_for_workers()
 {
 	local tries=100
-	while [ "$(ask "SELECT count(*) FROM (SELECT DISTINCT ON (worker) end_tick FROM idgen_grant WHERE namespace = 'load'
+	while [ "$(ask "SELECT count(*) FROM (SELECT DISTINCT ON (worker) end_tick FROM _idgen.idgen_grant WHERE namespace = 'load'
 			AND granted_at > now() - interval '30 s' ORDER BY worker, start_tick DESC) g
 			WHERE end_tick > extract(epoch FROM now() - '2025-01-01 00:00:00+00') * 1000")" -gt 0 ]; do
 		[ "$((tries -= 1))" -gt 0 ] || return 1
@@ -117,7 +117,7 @@ phase()
 	grants=$(ask "SELECT count(*) || ' ' || round(count(*)::numeric / greatest(count(DISTINCT xmin::text), 1), 2)
 		|| ' ' || round(count(*) / extract(epoch FROM clock_timestamp() - '$since'))
 		|| ' ' || round($wal::numeric / greatest(count(*), 1))
-		FROM idgen_grant WHERE granted_at > '$since' AND namespace = 'load'")
+		FROM _idgen.idgen_grant WHERE granted_at > '$since' AND namespace = 'load'")
 	for pid in "${pids[@]}"; do
 		wait "$pid" || bad=' (a load ended badly)'
 	done
@@ -146,11 +146,11 @@ age()
 {
 	local before after
 	wait_for_workers
-	before=$(ask 'SELECT count(*) FROM idgen_grant')
+	before=$(ask 'SELECT count(*) FROM _idgen.idgen_grant')
 	generate ageing "$ageing" --length 33
 	wait "${pids[@]}" || tail -n 5 "$dir/ageing.err"
 	pids=()
-	after=$(ask 'SELECT count(*) FROM idgen_grant')
+	after=$(ask 'SELECT count(*) FROM _idgen.idgen_grant')
 	echo "  ageing: $((after - before)) grants in $ageing s ($(((after - before) / ageing)) per second), p99 $(in_ms "$(value_of p99_us "$dir/ageing.out")") ms, rejected $(value_of rejected "$dir/ageing.out"), refused $(value_of refused "$dir/ageing.out")"
 }
 
@@ -161,7 +161,7 @@ open_transaction()
 	psql -X -q -f "$dir/transaction" >/dev/null &
 	transaction=$!
 	exec 9>"$dir/transaction"
-	echo 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM idgen_worker;' >&9
+	echo 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM _idgen.idgen_worker;' >&9
 }
 
 close_transaction()

@@ -127,7 +127,7 @@ if (part('dropped'))
 
 # Whatever is forgotten comes again at once: one worker number, one ID per tick, ahead of the clock.
 my $namespace = q{worker_bits => 0, sequence_bits => 0, run_ahead => '1 s', horizon => '2 s', promotion => 'fence'};
-my @tables = qw(idgen_namespace idgen_floor idgen_worker idgen_authority idgen_incarnation idgen_grant);
+my @tables = qw(_idgen.idgen_namespace _idgen.idgen_floor _idgen.idgen_worker _idgen.idgen_authority _idgen.idgen_incarnation _idgen.idgen_grant);
 
 # What can be done to a table. In "undone": what makes the table as it was, though not its rows.
 my $enable = 'ALTER TABLE %t ENABLE ALWAYS TRIGGER idgen_guard_row; ALTER TABLE %t ENABLE ALWAYS TRIGGER idgen_guard_truncate';
@@ -175,12 +175,12 @@ if (part('outside'))
 	foreach my $change (3_600_000, -100)
 	{
 		(my $name = "by$change") =~ tr/-/_/;
-		my $mark = "SELECT high_water FROM idgen_worker WHERE namespace = '$name'";
+		my $mark = "SELECT high_water FROM _idgen.idgen_worker WHERE namespace = '$name'";
 		$session->query("SELECT idgen_create_namespace('$name', worker_bits => 0, grant_interval => '50 ms', horizon => '200 ms')");
 		ok(wait_until(sub { $session->sqlstate("SELECT idgen_next('$name')") eq '' }, 10),
 			"the namespace issues before its mark is changed by $change");
 		(my $do = "BEGIN; ALTER TABLE %t DISABLE TRIGGER ALL; UPDATE %t SET high_water = high_water + $change WHERE namespace = '$name'
-			RETURNING high_water; $enable; COMMIT") =~ s/%t/idgen_worker/g;
+			RETURNING high_water; $enable; COMMIT") =~ s/%t/_idgen.idgen_worker/g;
 		my $changed = $session->value($do);
 		ok($changed, "a mark can be changed by $change past the guards");
 		my ($state, $until) = ('', time + 10);
@@ -266,7 +266,7 @@ if (part('damage'))
 		$state = issue($session, $case->{name}, 50);
 		ok(refused_or_right($state), "a call then: '$state'");
 		# Where marks are lost nothing is guessed.
-		is($state, 'IG005', 'which are marks, so that it is refused') if $case->{table} eq 'idgen_worker' && $case->{what} ne 'disabled' && $case->{what} ne 'unlogged';
+		is($state, 'IG005', 'which are marks, so that it is refused') if $case->{table} eq '_idgen.idgen_worker' && $case->{what} ne 'disabled' && $case->{what} ne 'unlogged';
 		my $above = maximum($case->{name});
 		my $fence = $state eq 'IG007' ? 'adopt' : 'fence';
 		is(Idgen::Session::state_of(known_cause($session, "SELECT idgen_${fence}_namespace('ahead', $above)")), '', "a $fence above what was seen");

@@ -129,7 +129,7 @@ is(join(' ', grep { !/^(22012|IG00[1234]|57P0[123])$/ } sort keys %errors), '', 
   or diag(explain(\%errors));
 cmp_ok($errors{IG004} // 0, '>', 0, 'clients were told that the clock is wrong');
 $ledger->is_unique('a clock that is set');
-is($session->value("SELECT count(*) FROM idgen_worker w JOIN idgen_namespace n ON n.name = w.namespace
+is($session->value("SELECT count(*) FROM _idgen.idgen_worker w JOIN _idgen.idgen_namespace n ON n.name = w.namespace
 	WHERE n.epoch_ms + w.high_water * n.tick_ms > " . int((Time::HiRes::time() + 60) * 1000)), 0, 'no mark is in the future');
 $node->stop;
 done_testing();

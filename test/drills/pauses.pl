@@ -210,7 +210,7 @@ if (part('worker'))
 			sleep 0.002;
 		}
 		push @unknown, $last if defined $last && $other->value(qq{
-			SELECT count(*) FROM idgen_decode($last, 'short') d JOIN idgen_grant g ON g.namespace = 'short'
+			SELECT count(*) FROM idgen_decode($last, 'short') d JOIN _idgen.idgen_grant g ON g.namespace = 'short'
 			AND g.worker = d.worker AND d.tick >= g.start_tick AND d.tick < g.end_tick}) != 1;
 		kill 'CONT', $worker;
 		last if $dry < $round;
@@ -252,13 +252,13 @@ if (part('row'))
 {
 	$other->query("SET idgen.wait_timeout = '300ms'");
 	is(Idgen::Session::state_of(known_cause($other, "SELECT idgen_next(n) FROM unnest('{short,lone}'::text[]) n")), '', 'two namespaces issue');
-	foreach my $table (qw(idgen_worker idgen_authority))
+	foreach my $table (qw(_idgen.idgen_worker _idgen.idgen_authority))
 	{
 		my $holder = Idgen::Session->new($node);
 		my ($granted, @unserved) = (0);
 		$holder->query("BEGIN; SELECT * FROM $table WHERE namespace = 'lone' FOR UPDATE");
 		ok(wait_until(sub { $other->sqlstate("SELECT idgen_next('lone')", 20) eq 'IG005' }, 15), "a locked row of $table stops its namespace");
-		my $mark = "SELECT max(high_water) FROM idgen_worker WHERE namespace = 'short'";
+		my $mark = "SELECT max(high_water) FROM _idgen.idgen_worker WHERE namespace = 'short'";
 		my $before = $other->value($mark);
 		foreach (1 .. 10)
 		{
@@ -294,7 +294,7 @@ if (part('reuse'))
 		my $dropping = Idgen::Session->new($node, dbname => "gone$round");
 		$dropping->value("SELECT idgen_next('far')");
 		my $worker = worker_in($node, "gone$round");
-		my $grants = "SELECT count(*) FROM idgen_grant WHERE namespace = 'far'";
+		my $grants = "SELECT count(*) FROM _idgen.idgen_grant WHERE namespace = 'far'";
 		my $seen = $dropping->value($grants);
 		# Used, it is granted more.
 		until ($dropping->value($grants) > $seen) { $dropping->value("SELECT idgen_next('far')"); }
@@ -319,7 +319,7 @@ if (part('reuse'))
 	$other->query('RESET idgen.wait_timeout');
 }
 
-my @issued = grep { $ledger->ids($_) } $other->column('SELECT name FROM idgen_namespace ORDER BY name');
+my @issued = grep { $ledger->ids($_) } $other->column('SELECT name FROM _idgen.idgen_namespace ORDER BY name');
 $ledger->is_unique('pauses') if @issued;
 $ledger->is_granted($node, $_) foreach @issued;
 $other->close;

@@ -66,8 +66,8 @@ sub grants_more
 {
 	my ($node, $name) = @_;
 	my $session = Idgen::Session->new($node);
-	my $before = $session->value('SELECT count(*) FROM idgen_grant');
-	ok(wait_until(sub { $session->value('SELECT count(*) FROM idgen_grant') >= $before + 4 }), "$name: grants that the standby has not heard of");
+	my $before = $session->value('SELECT count(*) FROM _idgen.idgen_grant');
+	ok(wait_until(sub { $session->value('SELECT count(*) FROM _idgen.idgen_grant') >= $before + 4 }), "$name: grants that the standby has not heard of");
 	$session->close;
 	return;
 }
@@ -98,7 +98,7 @@ sub at_once
 sub classes_of
 {
 	my ($node, $namespace) = @_;
-	return $node->safe_psql('postgres', "SELECT string_agg(DISTINCT (worker % 2)::text, ' ') FROM idgen_grant g JOIN idgen_authority a USING (namespace)
+	return $node->safe_psql('postgres', "SELECT string_agg(DISTINCT (worker % 2)::text, ' ') FROM _idgen.idgen_grant g JOIN _idgen.idgen_authority a USING (namespace)
 		WHERE namespace = '$namespace' AND granted_at >= recorded_at");
 }
 
@@ -349,7 +349,7 @@ sub two_masters
 	foreach my $side ([ $first, 0, 7 ], [ $standby, 8, 15 ])
 	{
 		my ($node, $from, $to) = @$side;
-		is($node->safe_psql('postgres', "SELECT count(*) > 0 AND bool_and(worker BETWEEN $from AND $to) FROM idgen_grant g JOIN idgen_authority a USING (namespace)
+		is($node->safe_psql('postgres', "SELECT count(*) > 0 AND bool_and(worker BETWEEN $from AND $to) FROM _idgen.idgen_grant g JOIN _idgen.idgen_authority a USING (namespace)
 			WHERE granted_at >= recorded_at"), 't', "$name: workers from $from to $to");
 	}
 	$ledger->is_unique($name);

@@ -100,9 +100,9 @@ if (part('connections'))
 	cmp_ok($lost{$_} // 0, '>', 0, "($lost{$_} answers were $_)") foreach qw(lost told);
 	are_disjoint('lost connections', 'chain');
 	my $session = Idgen::Session->new($node);
-	is($session->value(q{SELECT count(*) FROM idgen_grant WHERE request_id IS NOT NULL}), $holders * $rounds, 'one grant is on record for each request');
+	is($session->value(q{SELECT count(*) FROM _idgen.idgen_grant WHERE request_id IS NOT NULL}), $holders * $rounds, 'one grant is on record for each request');
 	my %recorded = map { $_->[0] => join(' ', @$_[ 1 .. 3 ]) }
-	  @{ $session->query(q{SELECT grant_id, worker, start_tick, end_tick FROM idgen_grant WHERE namespace = 'chain'})->{rows} };
+	  @{ $session->query(q{SELECT grant_id, worker, start_tick, end_tick FROM _idgen.idgen_grant WHERE namespace = 'chain'})->{rows} };
 	is(scalar(grep { ($recorded{ $_->{grant} } // '') ne "$_->{worker} $_->{start_ms} $_->{end_ms}" } @{ $told{chain} }), 0, 'and as it was told');
 	# A request answered before the last one ends nothing.
 	my $held = $held[0];
@@ -121,7 +121,7 @@ sub note_recorded
 	my ($server, $namespace) = @_;
 	my $session = Idgen::Session->new($server);
 	note_grant($namespace, { worker => $_->[0], grant_id => $_->[1], start_ms => $_->[2], end_ms_exclusive => $_->[3] })
-	  foreach @{ $session->query("SELECT worker, grant_id, start_tick, end_tick FROM idgen_grant WHERE namespace = '$namespace'")->{rows} };
+	  foreach @{ $session->query("SELECT worker, grant_id, start_tick, end_tick FROM _idgen.idgen_grant WHERE namespace = '$namespace'")->{rows} };
 	$session->close;
 	return;
 }
@@ -139,7 +139,7 @@ sub commit_unheard
 	$watch->poll('SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $asking->pid, 'Extension', 30) or die 'the session does not wait';
 	kill 'STOP', $asking->pid;
 	kill 'CONT', $worker;
-	my $sql = "SELECT worker, grant_id, start_tick, end_tick FROM idgen_grant WHERE request_id = '$id'";
+	my $sql = "SELECT worker, grant_id, start_tick, end_tick FROM _idgen.idgen_grant WHERE request_id = '$id'";
 	my $row;
 	ok(wait_until(sub { $row = $watch->query($sql)->{rows}[0] }, 30), "a grant of $held->{namespace} is committed, and nobody is told");
 	note_grant($held->{namespace}, { worker => $row->[0], grant_id => $row->[1], start_ms => $row->[2], end_ms_exclusive => $row->[3] });
@@ -178,7 +178,7 @@ if (part('failover'))
 		# What the standby has, and what it has not.
 		my @unheard = (commit_unheard($primary, $held[0]));
 		$primary->wait_for_catchup($standby);
-		is($standby->safe_psql('postgres', "SELECT count(*) FROM idgen_grant WHERE request_id = '$unheard[0]{request_id}'"), '1', "round $round: which is replicated");
+		is($standby->safe_psql('postgres', "SELECT count(*) FROM _idgen.idgen_grant WHERE request_id = '$unheard[0]{request_id}'"), '1', "round $round: which is replicated");
 		# Cut off for good: what is still on its way to a receiver that stands still would arrive later.
 		$standby->adjust_conf('postgresql.conf', 'primary_conninfo', "''");
 		$standby->reload;
@@ -193,7 +193,7 @@ if (part('failover'))
 		$standby->promote;
 
 		my $session = Idgen::Session->new($standby);
-		is($session->value("SELECT count(*) FROM idgen_grant WHERE request_id = '$_->{request_id}'"), 0, 'one that is lost') foreach @unheard[ 1, 2 ];
+		is($session->value("SELECT count(*) FROM _idgen.idgen_grant WHERE request_id = '$_->{request_id}'"), 0, 'one that is lost') foreach @unheard[ 1, 2 ];
 		foreach my $request (@unheard)
 		{
 			my $result;

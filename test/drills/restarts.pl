@@ -70,8 +70,8 @@ cmp_ok(time - $started, '<', $horizon_s + $Idgen::Node::grace, "within the horiz
 cmp_ok($waiting, '>', 0, "$waiting calls came while the worker number was reserved");
 is(join("\n", @vague), '', 'each was told for how long');
 is(join(' ', @too_long), '', 'and never longer than the horizon');
-is($session->value(q{SELECT string_agg(DISTINCT worker::text, ' ') FROM idgen_grant WHERE namespace = 'one'}), '5', 'all with one worker number');
-is($session->value(q{SELECT count(DISTINCT boot) FROM idgen_incarnation WHERE kind = 'server' AND state = 'active'}), 1,
+is($session->value(q{SELECT string_agg(DISTINCT worker::text, ' ') FROM _idgen.idgen_grant WHERE namespace = 'one'}), '5', 'all with one worker number');
+is($session->value(q{SELECT count(DISTINCT boot) FROM _idgen.idgen_incarnation WHERE kind = 'server' AND state = 'active'}), 1,
 	'and only the incarnation of this life of the server is active');
 $session->close;
 $ledger->is_unique("$restarts restarts");

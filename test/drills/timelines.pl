@@ -136,7 +136,7 @@ sub record
 {
 	my ($server, $namespace) = @_;
 	return split /\|/, $server->safe_psql('postgres', "SELECT a.timeline, extract(epoch FROM recorded_at), split_parts, promotion, extract(epoch FROM clock_timestamp())
-		FROM idgen_authority a JOIN idgen_namespace n ON n.name = namespace WHERE namespace = '$namespace'");
+		FROM _idgen.idgen_authority a JOIN _idgen.idgen_namespace n ON n.name = namespace WHERE namespace = '$namespace'");
 }
 
 # The first use of a server: what it did, "at once" or "fenced". Its IDs are in the ledger; $name is that of a
@@ -155,7 +155,7 @@ sub first_use
 
 	is(Idgen::Session::state_of($result), '', "$name: $namespace is served") or diag(explain($result->{error}));
 	$ledger->add($namespace, $result) if $ledger;
-	my $to = $session->value("SELECT extract(epoch FROM recorded_at) FROM idgen_authority WHERE namespace = '$namespace'");
+	my $to = $session->value("SELECT extract(epoch FROM recorded_at) FROM _idgen.idgen_authority WHERE namespace = '$namespace'");
 	$session->close;
 	return $did unless $promotion =~ /^(split|trust)$/;
 
@@ -177,8 +177,8 @@ sub first_use
 sub part_is
 {
 	my ($server, $namespace, $part, $name) = @_;
-	is($server->safe_psql('postgres', "SELECT string_agg(DISTINCT (worker % split_parts)::text, ' ') FROM idgen_grant g JOIN idgen_authority a USING (namespace)
-		JOIN idgen_namespace n ON n.name = namespace WHERE namespace = '$namespace' AND granted_at >= recorded_at"), $part, "$name: workers of part $part of $namespace");
+	is($server->safe_psql('postgres', "SELECT string_agg(DISTINCT (worker % split_parts)::text, ' ') FROM _idgen.idgen_grant g JOIN _idgen.idgen_authority a USING (namespace)
+		JOIN _idgen.idgen_namespace n ON n.name = namespace WHERE namespace = '$namespace' AND granted_at >= recorded_at"), $part, "$name: workers of part $part of $namespace");
 	return;
 }
 
@@ -260,7 +260,7 @@ sub zombie
 
 	$name = 'rewound';
 	promote($old);
-	my @control = map { $old->safe_psql('postgres', "SELECT control_inode FROM idgen_authority WHERE namespace = '$_'") } qw(fence fence_rare);
+	my @control = map { $old->safe_psql('postgres', "SELECT control_inode FROM _idgen.idgen_authority WHERE namespace = '$_'") } qw(fence fence_rare);
 	isnt($control[0], $control[1], "$name: one record is of the other server, one of its own files");
 	is(timeline_of($old), 3, "$name: it is promoted again");
 	$held{ $old->name } = undef;

@@ -51,7 +51,7 @@ SELECT is((SELECT count(*) FROM orders WHERE id >= idgen_lower_bound(now() - int
 -- The lineage tells two namespaces with the same name apart.
 SELECT isnt(idgen_format('default') ->> 'lineage', idgen_format('second') ->> 'lineage',
     'two namespaces have two lineages');
-SELECT is(idgen_format('second') ->> 'lineage', (SELECT lineage::text FROM idgen_namespace WHERE name = 'second'),
+SELECT is(idgen_format('second') ->> 'lineage', (SELECT lineage::text FROM _idgen.idgen_namespace WHERE name = 'second'),
     'idgen_format() shows the lineage of the row of the namespace');
 SELECT ok((idgen_format() ->> 'lineage')::uuid IS NOT NULL, 'the lineage in idgen_format() is a uuid');
 SELECT * FROM finish();

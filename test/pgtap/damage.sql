@@ -36,11 +36,11 @@ SELECT is((SELECT count(*) FROM unnest('{lost,lowered,rewritten,summed,unlogged,
     WHERE idgen_next(n) > 0), 8::bigint, 'all namespaces issue before the damage');
 
 -- A row is deleted and a mark lowered, and then the guards are enabled again.
-ALTER TABLE idgen_worker DISABLE TRIGGER ALL;
-DELETE FROM idgen_worker WHERE namespace = 'lost';
-UPDATE idgen_worker SET high_water = high_water - 1 WHERE namespace = 'lowered';
-ALTER TABLE idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row;
-ALTER TABLE idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_truncate;
+ALTER TABLE _idgen.idgen_worker DISABLE TRIGGER ALL;
+DELETE FROM _idgen.idgen_worker WHERE namespace = 'lost';
+UPDATE _idgen.idgen_worker SET high_water = high_water - 1 WHERE namespace = 'lowered';
+ALTER TABLE _idgen.idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row;
+ALTER TABLE _idgen.idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_truncate;
 SELECT pg_sleep(0.2);
 SELECT is(code_of($$SELECT idgen_next('lost')$$), 'IG005', 'a namespace with a deleted row fails with IG005 [S2, S3]');
 SELECT is(code_of($$SELECT idgen_next('lowered')$$), 'IG005', 'a namespace with a lowered mark fails with IG005 [S3]');
@@ -51,62 +51,62 @@ SELECT is(code_of($$SELECT idgen_next('lowered')$$), 'IG005',
 SELECT ok(idgen_next('counted') > 0, 'another namespace issues beside deleted rows and lowered marks');
 SELECT ok(idgen_next() > 0, 'the default namespace issues beside deleted rows and lowered marks');
 -- The mark gets its old value back, so the sum is right again.
-ALTER TABLE idgen_worker DISABLE TRIGGER ALL;
-UPDATE idgen_worker SET high_water = high_water + 1 WHERE namespace = 'lowered';
-ALTER TABLE idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row;
-ALTER TABLE idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_truncate;
+ALTER TABLE _idgen.idgen_worker DISABLE TRIGGER ALL;
+UPDATE _idgen.idgen_worker SET high_water = high_water + 1 WHERE namespace = 'lowered';
+ALTER TABLE _idgen.idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row;
+ALTER TABLE _idgen.idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_truncate;
 SELECT lives_ok($$SELECT idgen_next('lowered')$$, 'a namespace issues again when its mark has its old value back');
 
 -- ALTER TABLE rewrites rows without firing a trigger. First it rewrites the sums of the marks, and then, when the views
 -- that depend on the marks are out of the way, the marks themselves.
 CREATE FUNCTION less(namespace text, name text, number numeric) RETURNS numeric IMMUTABLE LANGUAGE sql AS
     $$SELECT CASE namespace WHEN name THEN 0 ELSE number END$$;
-ALTER TABLE idgen_authority ALTER COLUMN mark_sum TYPE numeric USING less(namespace, 'summed', mark_sum);
+ALTER TABLE _idgen.idgen_authority ALTER COLUMN mark_sum TYPE numeric USING less(namespace, 'summed', mark_sum);
 SELECT pg_sleep(0.2);
 SELECT is(code_of($$SELECT idgen_next('summed')$$), 'IG005',
     'a namespace with a rewritten sum of marks fails with IG005 [S3]');
 SELECT ok(idgen_next('counted') > 0, 'another namespace issues beside rewritten sums');
-SELECT throws_ok($$ALTER TABLE idgen_worker ALTER COLUMN high_water TYPE bigint USING less(namespace, 'rewritten', high_water)::bigint$$,
+SELECT throws_ok($$ALTER TABLE _idgen.idgen_worker ALTER COLUMN high_water TYPE bigint USING less(namespace, 'rewritten', high_water)::bigint$$,
     '0A000', NULL, 'marks cannot be rewritten while the views exist [S3]');
 ALTER EXTENSION idgen DROP VIEW idgen_stat_namespace;
 ALTER EXTENSION idgen DROP VIEW idgen_stat_role;
 DROP VIEW idgen_stat_namespace, idgen_stat_role;
-ALTER TABLE idgen_worker ALTER COLUMN high_water TYPE bigint USING less(namespace, 'rewritten', high_water)::bigint;
+ALTER TABLE _idgen.idgen_worker ALTER COLUMN high_water TYPE bigint USING less(namespace, 'rewritten', high_water)::bigint;
 SELECT pg_sleep(0.2);
 SELECT is(code_of($$SELECT idgen_next('rewritten')$$), 'IG005',
     'a namespace with rewritten marks fails with IG005 [S3]');
 SELECT ok(idgen_next('counted') > 0, 'another namespace issues beside rewritten marks');
 
 -- A floor is deleted.
-ALTER TABLE idgen_floor DISABLE TRIGGER ALL;
-DELETE FROM idgen_floor WHERE namespace = 'floorless';
-ALTER TABLE idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_row;
-ALTER TABLE idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_truncate;
+ALTER TABLE _idgen.idgen_floor DISABLE TRIGGER ALL;
+DELETE FROM _idgen.idgen_floor WHERE namespace = 'floorless';
+ALTER TABLE _idgen.idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_row;
+ALTER TABLE _idgen.idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_truncate;
 SELECT pg_sleep(0.2);
 SELECT is(code_of($$SELECT idgen_next('floorless')$$), 'IG005', 'a namespace without its floor fails with IG005 [S3]');
 SELECT ok(idgen_next('counted') > 0, 'another namespace issues beside a lost floor');
 
 -- A namespace without an identity is a copy.
-ALTER TABLE idgen_authority DISABLE TRIGGER ALL;
-DELETE FROM idgen_authority WHERE namespace = 'unlogged';
-ALTER TABLE idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_row;
-ALTER TABLE idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_truncate;
+ALTER TABLE _idgen.idgen_authority DISABLE TRIGGER ALL;
+DELETE FROM _idgen.idgen_authority WHERE namespace = 'unlogged';
+ALTER TABLE _idgen.idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_row;
+ALTER TABLE _idgen.idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_truncate;
 SELECT is(code_of($$SELECT idgen_next('unlogged')$$), 'IG007',
     'a namespace without its identity fails with IG007 [S9]');
 SELECT is(code_of($$SELECT idgen_next('unlogged')$$), 'IG007',
     'a namespace without its identity fails with IG007 again and again [S9]');
 
 -- A guard with a condition may let everything pass, so nothing is granted meanwhile.
-CREATE OR REPLACE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE ON idgen_worker
+CREATE OR REPLACE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE ON _idgen.idgen_worker
     FOR EACH ROW WHEN (current_user IS NULL) EXECUTE FUNCTION idgen_guard();
-ALTER TABLE idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row;
+ALTER TABLE _idgen.idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row;
 SELECT pg_sleep(0.2);
 SELECT is(code_of($$SELECT idgen_next('counted')$$), 'IG005',
     'a namespace fails with IG005 while a guard has a condition [S3]');
-UPDATE idgen_worker SET high_water = 0 WHERE namespace = 'counted';
-CREATE OR REPLACE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE ON idgen_worker
+UPDATE _idgen.idgen_worker SET high_water = 0 WHERE namespace = 'counted';
+CREATE OR REPLACE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE ON _idgen.idgen_worker
     FOR EACH ROW EXECUTE FUNCTION idgen_guard();
-ALTER TABLE idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row;
+ALTER TABLE _idgen.idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row;
 SELECT is(code_of($$SELECT idgen_next('counted')$$), 'IG005',
     'a namespace whose mark was lowered past a guard with a condition fails with IG005 [S3]');
 
@@ -117,13 +117,13 @@ SELECT lives_ok($$SELECT idgen_next('published')$$, 'a namespace in a publicatio
 SELECT pg_sleep(0.2);
 SELECT lives_ok($$SELECT idgen_next('published')$$, 'a namespace in a publication of all tables gets new grants');
 DROP PUBLICATION everything;
-SELECT throws_ok('DROP TABLE idgen_worker', '2BP01', NULL, 'a table of the extension cannot be dropped alone');
+SELECT throws_ok('DROP TABLE _idgen.idgen_worker', '2BP01', NULL, 'a table of the extension cannot be dropped alone');
 -- Another column changes the table. When it is dropped, the table is what it was.
-ALTER TABLE idgen_worker ADD COLUMN extra int DEFAULT 1;
+ALTER TABLE _idgen.idgen_worker ADD COLUMN extra int DEFAULT 1;
 SELECT pg_sleep(0.2);
 SELECT is(code_of($$SELECT idgen_next('columns')$$), 'IG005',
     'a namespace fails with IG005 while its table has another column');
-ALTER TABLE idgen_worker DROP COLUMN extra;
+ALTER TABLE _idgen.idgen_worker DROP COLUMN extra;
 SELECT lives_ok($$SELECT idgen_next('columns')$$, 'a namespace issues again when the other column is dropped');
 SELECT lives_ok($$SELECT idgen_next('published')$$, 'another namespace issues when the other column is dropped');
 SELECT * FROM finish();

@@ -9,7 +9,7 @@ SELECT idgen_create_namespace('slow', 33, 0, 0, tick_ms => 600000, grant_interva
 SELECT idgen_create_namespace('over', 11, 2, 2,
     epoch => date_trunc('milliseconds', clock_timestamp()) - interval '1900 ms', grant_interval => '100 ms', horizon => '1 s');
 SELECT idgen_create_namespace('copied');
-INSERT INTO idgen_worker VALUES ('copied', 1, 1000000000000, NULL);
+INSERT INTO _idgen.idgen_worker VALUES ('copied', 1, 1000000000000, NULL);
 SELECT pg_sleep(0.2);
 SET idgen.wait_timeout = '200 ms';
 
@@ -60,9 +60,9 @@ BEGIN
 END
 $$;
 -- the owner has disabled a guard
-ALTER TABLE idgen_namespace DISABLE TRIGGER idgen_guard_row;
+ALTER TABLE _idgen.idgen_namespace DISABLE TRIGGER idgen_guard_row;
 SELECT see('SELECT idgen_next(''default'')', 'IG005', 'default');
-ALTER TABLE idgen_namespace ENABLE ALWAYS TRIGGER idgen_guard_row;
+ALTER TABLE _idgen.idgen_namespace ENABLE ALWAYS TRIGGER idgen_guard_row;
 
 SELECT is(state, wanted, statement || ' fails with ' || wanted || ' [S8]') FROM seen;
 SELECT matches(message || detail, '"' || namespace || '"', statement || ' fails and names the namespace') FROM seen;

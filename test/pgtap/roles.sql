@@ -1,5 +1,5 @@
 -- What every role may do, what owners may do, and what nobody may do.
-SELECT plan(36);
+SELECT plan(40);
 CREATE ROLE regress_idgen_app;
 CREATE ROLE regress_idgen_boss;
 CREATE ROLE regress_idgen_deputy IN ROLE regress_idgen_boss;
@@ -13,12 +13,12 @@ SELECT lives_ok($$SELECT idgen_create_namespace('of the boss 2')$$, 'a role with
 SELECT lives_ok($$SELECT idgen_create_namespace('of the boss 3')$$, 'a role with EXECUTE creates a third namespace');
 SELECT throws_ok($$SELECT idgen_create_namespace('of the boss')$$, '42710', NULL,
     'a second namespace of the same name is refused with 42710');
-SELECT throws_ok($$SELECT * FROM idgen_namespace$$, '42501', NULL,
-    'a role that creates namespaces cannot read their table');
+SELECT throws_ok($$SELECT * FROM _idgen.idgen_authority$$, '42501', NULL,
+    'a role that creates namespaces cannot read their identities');
 SELECT throws_ok($$SELECT idgen_retire_namespace('default')$$, '42501', NULL,
     'a role that creates namespaces cannot retire those of others');
 RESET ROLE;
-SELECT is((SELECT owner FROM idgen_namespace WHERE name = 'of the boss'), 'regress_idgen_boss',
+SELECT is((SELECT owner FROM _idgen.idgen_namespace WHERE name = 'of the boss'), 'regress_idgen_boss',
     'a role owns the namespace that it created');
 
 SET ROLE regress_idgen_app;
@@ -42,8 +42,14 @@ SELECT throws_ok($$SELECT idgen_retire_namespace('nobody')$$, '42704', NULL,
     'an ordinary role gets 42704 for a namespace that does not exist');
 SELECT throws_ok('SET idgen.max_batch = 1', '42501', NULL, 'an ordinary role cannot set idgen.max_batch');
 SELECT lives_ok('SET idgen.wait_timeout = ''3 s''', 'every role can set idgen.wait_timeout');
-SELECT throws_ok(format('SELECT * FROM %I', t), '42501', NULL, 'an ordinary role cannot read ' || t)
-FROM unnest('{idgen_namespace,idgen_floor,idgen_worker,idgen_authority,idgen_incarnation,idgen_grant}'::text[]) t;
+SELECT throws_ok(format('SELECT * FROM %s', t), '42501', NULL, 'an ordinary role cannot read ' || t)
+FROM unnest('{_idgen.idgen_authority,_idgen.idgen_incarnation,_idgen.idgen_grant}'::text[]) t;
+SELECT lives_ok(format('SELECT * FROM %s', t), 'an ordinary role can read ' || t || ', which is dumped')
+FROM unnest('{_idgen.idgen_namespace,_idgen.idgen_floor,_idgen.idgen_worker}'::text[]) t;
+SELECT throws_ok(format('INSERT INTO %s TABLE %1$s', t), '42501', NULL, 'an ordinary role cannot write ' || t)
+FROM unnest('{_idgen.idgen_namespace,_idgen.idgen_floor,_idgen.idgen_worker}'::text[]) t;
+SELECT throws_ok('CREATE TABLE _idgen.mine (id bigint)', '42501', NULL,
+    'an ordinary role can create nothing in the schema of the tables');
 RESET ROLE;
 
 SET ROLE regress_idgen_outsider;

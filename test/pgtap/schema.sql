@@ -18,7 +18,7 @@ SELECT lives_ok('INSERT INTO orders (n) SELECT generate_series(1, 1000)',
     'a default from a quoted schema fills a thousand rows');
 SELECT is((SELECT count(DISTINCT id) FROM orders), 1000::bigint,
     'the IDs of a default from a quoted schema are all different');
-SELECT throws_ok($$DELETE FROM "Od d".idgen_worker$$, '55000', NULL, 'the tables are guarded in a quoted schema');
+SELECT throws_ok($$DELETE FROM _idgen.idgen_worker$$, '55000', NULL, 'the tables are guarded while the functions are in a quoted schema');
 SET search_path = '';
 SELECT "Od d".idgen_next('odd') > 0 AS issued \gset
 RESET search_path;

@@ -74,8 +74,8 @@ SELECT public.outcome('SELECT public.idgen_next(''created in front of them'')') 
     public.outcome('SELECT public.idgen_lower_bound(''infinity'')') AS bound,
     public.outcome('SELECT public.idgen_retire_namespace(''created in front of them'')') AS retired \gset
 SELECT public.outcome('SELECT public.idgen_next(''created in front of them'')') AS after,
-    public.outcome('INSERT INTO public.idgen_worker VALUES (''mine'', 3, 0, NULL)') AS merged_mark,
-    public.outcome('INSERT INTO public.idgen_namespace SELECT * FROM public.idgen_namespace') AS merged_names \gset
+    public.outcome('INSERT INTO _idgen.idgen_worker VALUES (''mine'', 3, 0, NULL)') AS merged_mark,
+    public.outcome('INSERT INTO _idgen.idgen_namespace SELECT * FROM _idgen.idgen_namespace') AS merged_names \gset
 RESET search_path;
 SELECT ok(:'mine'::numeric > 100000, 'idgen_next() issues with hostile objects in the search path');
 SELECT is(:'batch'::text, '5', 'idgen_next_batch() issues with hostile objects in the search path');
@@ -89,12 +89,12 @@ SELECT is(:'decoded'::text, 'mine', 'idgen_decode() works with hostile objects i
 SELECT is(:'bound'::text, '9223372036854775807', 'idgen_lower_bound() works with hostile objects in the search path');
 SELECT is(:'retired'::text, '', 'idgen_retire_namespace() works with hostile objects in the search path');
 SELECT is(:'after'::text, 'IG009', 'a namespace is retired for good with hostile objects in the search path');
-SELECT is((SELECT count(*) FROM idgen_namespace WHERE name = 'created in front of them' AND retired), 1::bigint,
+SELECT is((SELECT count(*) FROM _idgen.idgen_namespace WHERE name = 'created in front of them' AND retired), 1::bigint,
     'a retirement is written to the table of the extension');
 SELECT is((SELECT count(*) FROM hostile.idgen_worker), 0::bigint, 'no mark is written to a hostile table');
-SELECT ok(NOT EXISTS (SELECT FROM idgen_worker WHERE namespace = 'mine' AND high_water = 0),
+SELECT ok(NOT EXISTS (SELECT FROM _idgen.idgen_worker WHERE namespace = 'mine' AND high_water = 0),
     'a restored mark of 0 lowers no mark with hostile objects in the search path [S3]');
-SELECT is((SELECT count(*) FROM idgen_namespace), 3::bigint,
+SELECT is((SELECT count(*) FROM _idgen.idgen_namespace), 3::bigint,
     'restored namespaces are merged with hostile objects in the search path');
 SELECT is_empty('SELECT what FROM hostile.traces', 'no hostile function or operator ran');
 
@@ -114,7 +114,7 @@ SELECT lives_ok($$SELECT idgen_create_namespace('beside temporary tables')$$,
     'idgen_create_namespace() works beside hostile temporary tables');
 SELECT ok(idgen_next('beside temporary tables') > 0,
     'a namespace that was created beside hostile temporary tables issues');
-SELECT is((SELECT count(*) FROM public.idgen_namespace WHERE name = 'beside temporary tables'), 1::bigint,
+SELECT is((SELECT count(*) FROM _idgen.idgen_namespace WHERE name = 'beside temporary tables'), 1::bigint,
     'a new namespace is written to the table of the extension and not to a temporary one');
 
 -- An ordinary role with the hostile schema first in its search path gains nothing.

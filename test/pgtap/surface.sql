@@ -1,6 +1,6 @@
 -- Every SQL object has the right signature, volatility, parallel label, strictness, privileges, comment and owner.
 BEGIN;
-SELECT plan(49);
+SELECT plan(52);
 
 CREATE TEMP VIEW members AS
 SELECT d.classid, d.objid FROM pg_depend d
@@ -110,8 +110,18 @@ SELECT set_eq($$SELECT relname::text FROM tables$$,
     'the extension has exactly these tables');
 SELECT is_empty($$SELECT relname FROM tables WHERE relpersistence <> 'p' OR relkind <> 'r'$$,
     'all tables are ordinary logged tables');
-SELECT is_empty($$SELECT relname FROM tables, aclexplode(relacl) a WHERE a.grantee <> relowner$$,
-    'no role but the owner has a privilege on a table');
+SELECT set_eq($$SELECT format('%s %s %s %s', relname, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, a.privilege_type, a.is_grantable)
+    FROM tables, aclexplode(relacl) a WHERE a.grantee <> relowner$$,
+    ARRAY['idgen_namespace PUBLIC SELECT f', 'idgen_floor PUBLIC SELECT f', 'idgen_worker PUBLIC SELECT f',
+    'idgen_namespace pg_database_owner INSERT f', 'idgen_floor pg_database_owner INSERT f', 'idgen_worker pg_database_owner INSERT f'],
+    'everybody reads what is dumped, the owner of the database inserts it, and no other role but the owner has a privilege on a table');
+SELECT is_empty($$SELECT relname FROM tables WHERE relnamespace <> '_idgen'::regnamespace$$,
+    'all tables are in schema _idgen');
+SELECT set_eq($$SELECT pg_describe_object(classid, objid, 0) FROM members JOIN pg_namespace n ON classid = 'pg_namespace'::regclass AND objid = n.oid$$,
+    ARRAY['schema _idgen'], 'the extension has exactly this schema');
+SELECT set_eq($$SELECT format('%s %s %s', CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, a.privilege_type, a.is_grantable)
+    FROM pg_namespace, aclexplode(nspacl) a WHERE nspname = '_idgen' AND a.grantee <> nspowner$$,
+    ARRAY['PUBLIC USAGE f'], 'everybody may use the schema of the tables, and only its owner may create there');
 SELECT set_eq($$SELECT relname::text FROM tables WHERE oid = ANY ((SELECT extconfig FROM pg_extension WHERE extname = 'idgen')::oid[])$$,
     ARRAY['idgen_namespace', 'idgen_floor', 'idgen_worker'],
     'namespaces, floors and marks are dumped, and identities, grants and incarnations are not');
@@ -130,32 +140,32 @@ SELECT is_empty($$SELECT relname, column_name FROM views JOIN information_schema
 CREATE FUNCTION pg_temp.columns(t regclass) RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod) || CASE WHEN attnotnull THEN '!' ELSE '' END, ', ' ORDER BY attnum)
     FROM pg_attribute WHERE attrelid = t AND attnum > 0 AND NOT attisdropped $$;
-SELECT is(pg_temp.columns('idgen_namespace'), 'name text!, kind text!, timestamp_bits integer!, worker_bits integer!, sequence_bits integer!, '
+SELECT is(pg_temp.columns('_idgen.idgen_namespace'), 'name text!, kind text!, timestamp_bits integer!, worker_bits integer!, sequence_bits integer!, '
     'epoch_ms bigint!, tick_ms bigint!, horizon_ms bigint!, grant_interval_ms bigint!, run_ahead_ms bigint!, first_worker integer!, '
     'last_worker integer!, durability text!, promotion text!, restricted boolean!, issuing boolean!, retired boolean!, owner text!, issue_roles text[]!, acquire_roles text[]!, split_parts integer!, lineage uuid!',
-    'idgen_namespace has exactly these columns');
-SELECT is(pg_temp.columns('idgen_floor'), 'namespace text!, floor bigint!, external_end bigint!',
-    'idgen_floor has exactly these columns');
-SELECT is(pg_temp.columns('idgen_worker'), 'namespace text!, worker integer!, high_water bigint!, incarnation bigint',
-    'idgen_worker has exactly these columns');
-SELECT is(pg_temp.columns('idgen_authority'), 'namespace text!, uuid uuid!, format text!, split_modulus integer!, split_remainder integer!, '
+    '_idgen.idgen_namespace has exactly these columns');
+SELECT is(pg_temp.columns('_idgen.idgen_floor'), 'namespace text!, floor bigint!, external_end bigint!',
+    '_idgen.idgen_floor has exactly these columns');
+SELECT is(pg_temp.columns('_idgen.idgen_worker'), 'namespace text!, worker integer!, high_water bigint!, incarnation bigint',
+    '_idgen.idgen_worker has exactly these columns');
+SELECT is(pg_temp.columns('_idgen.idgen_authority'), 'namespace text!, uuid uuid!, format text!, split_modulus integer!, split_remainder integer!, '
     'system_identifier bigint!, database oid!, timeline bigint!, control_inode bigint!, control_birth bigint!, version_inode bigint!, '
     'version_birth bigint!, recorded_at timestamp with time zone!, last_clock bigint!, worker_count bigint!, mark_sum numeric!',
-    'idgen_authority has exactly these columns');
-SELECT is(pg_temp.columns('idgen_incarnation'), 'incarnation bigint!, namespace text!, worker integer!, kind text!, boot uuid, role text!, '
+    '_idgen.idgen_authority has exactly these columns');
+SELECT is(pg_temp.columns('_idgen.idgen_incarnation'), 'incarnation bigint!, namespace text!, worker integer!, kind text!, boot uuid, role text!, '
     'address inet, application text, activated_at timestamp with time zone!, token_hash bytea, state text!, ended_at timestamp with time zone, run_ahead_ms bigint',
-    'idgen_incarnation has exactly these columns');
-SELECT is(pg_temp.columns('idgen_grant'), 'namespace text!, worker integer!, start_tick bigint!, end_tick bigint!, grant_id bigint!, '
+    '_idgen.idgen_incarnation has exactly these columns');
+SELECT is(pg_temp.columns('_idgen.idgen_grant'), 'namespace text!, worker integer!, start_tick bigint!, end_tick bigint!, grant_id bigint!, '
     'incarnation bigint!, granted_at timestamp with time zone!, request_id uuid, asked_ms bigint',
-    'idgen_grant has exactly these columns');
-SELECT col_is_pk('idgen_namespace', 'name', 'the primary key of idgen_namespace is (name)');
-SELECT col_is_pk('idgen_floor', 'namespace', 'the primary key of idgen_floor is (namespace)');
-SELECT col_is_pk('idgen_worker', ARRAY['namespace', 'worker'],
-    'the primary key of idgen_worker is (namespace, worker)');
-SELECT col_is_pk('idgen_authority', 'namespace', 'the primary key of idgen_authority is (namespace)');
-SELECT col_is_pk('idgen_incarnation', 'incarnation', 'the primary key of idgen_incarnation is (incarnation)');
-SELECT col_is_pk('idgen_grant', ARRAY['namespace', 'worker', 'start_tick'],
-    'the primary key of idgen_grant is (namespace, worker, start_tick)');
+    '_idgen.idgen_grant has exactly these columns');
+SELECT col_is_pk('_idgen', 'idgen_namespace', 'name', 'the primary key of _idgen.idgen_namespace is (name)');
+SELECT col_is_pk('_idgen', 'idgen_floor', 'namespace', 'the primary key of _idgen.idgen_floor is (namespace)');
+SELECT col_is_pk('_idgen', 'idgen_worker', ARRAY['namespace', 'worker'],
+    'the primary key of _idgen.idgen_worker is (namespace, worker)');
+SELECT col_is_pk('_idgen', 'idgen_authority', 'namespace', 'the primary key of _idgen.idgen_authority is (namespace)');
+SELECT col_is_pk('_idgen', 'idgen_incarnation', 'incarnation', 'the primary key of _idgen.idgen_incarnation is (incarnation)');
+SELECT col_is_pk('_idgen', 'idgen_grant', ARRAY['namespace', 'worker', 'start_tick'],
+    'the primary key of _idgen.idgen_grant is (namespace, worker, start_tick)');
 
 SELECT is(pg_temp.columns('idgen_acquired'), 'worker integer, incarnation bigint, grant_id bigint, start_ms bigint, end_ms_exclusive bigint, format text',
     'idgen_acquired has exactly these columns');

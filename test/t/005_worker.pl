@@ -132,7 +132,7 @@ my $user = Idgen::Session->new($node, dbname => 'locked', options => '-c idgen.w
 $holder->value("SELECT idgen_next('$_')") foreach ('held', 'free');
 $position = log_position($node);
 $holder->query(q{BEGIN});
-$holder->query(q{SELECT * FROM idgen_authority WHERE namespace = 'held' FOR UPDATE});
+$holder->query(q{SELECT * FROM _idgen.idgen_authority WHERE namespace = 'held' FOR UPDATE});
 ok(wait_until(sub { ($result = known_cause($user, "SELECT idgen_next('held')"))->{error} }, 30),
 	'a locked row stops the grants of its namespace');
 is(Idgen::Session::state_of($result), 'IG005', 'a call behind a locked row fails with IG005 [S8]');
@@ -184,7 +184,7 @@ $node->safe_psql('damaged', q{CREATE EXTENSION idgen;
 my $damaged = Idgen::Session->new($node, dbname => 'damaged', options => '-c idgen.wait_timeout=1s');
 $damaged->value("SELECT idgen_next('short')");
 $position = log_position($node);
-$damaged->query('ALTER TABLE idgen_worker DISABLE TRIGGER idgen_guard_row');
+$damaged->query('ALTER TABLE _idgen.idgen_worker DISABLE TRIGGER idgen_guard_row');
 ok(wait_until(sub { ($result = known_cause($damaged, "SELECT idgen_next('short')"))->{error} }, 30),
 	'a disabled guard stops the grants [S3]');
 is(Idgen::Session::state_of($result), 'IG005',
@@ -193,7 +193,7 @@ answers_within($result, 1, 'a call without a grant fails within its bound while 
 foreach (1 .. 20) { $damaged->query("SELECT idgen_next('short')"); }
 @complaints = log_since($node, $position) =~ /LOG:  idgen authority/g;
 cmp_ok(scalar @complaints, '<=', 3, 'the log does not repeat that a guard is disabled');
-$damaged->query('ALTER TABLE idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row');
+$damaged->query('ALTER TABLE _idgen.idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row');
 ok(wait_until(sub { !$damaged->query("SELECT idgen_next('short')")->{error} }, 30),
 	'the namespace issues again when the guard is enabled again');
 $damaged->close;

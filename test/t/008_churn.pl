@@ -20,7 +20,7 @@ my $session = Idgen::Session->new($node);
 $ledger->add('ids', $session->query('SELECT idgen_next()'));
 my $other = Idgen::Session->new($node);
 $ledger->add('ids', $other->query('SELECT idgen_next()'));
-my $incarnations = 'SELECT count(*) FROM idgen_incarnation';
+my $incarnations = 'SELECT count(*) FROM _idgen.idgen_incarnation';
 my $before = $session->value($incarnations);
 foreach my $way (
 	'BEGIN; DROP EXTENSION idgen; ROLLBACK',

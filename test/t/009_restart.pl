@@ -78,10 +78,10 @@ foreach ([ $load, 5, 'the usual load' ], [ $waiting, 20, 'the load on a single w
 	note("$stats->{ids} IDs, $stats->{calls} calls, $stats->{lost} lost, the longest $stats->{longest_ms} ms");
 }
 
-is($node->safe_psql('postgres', "SELECT count(DISTINCT worker) FROM idgen_worker WHERE namespace = 'single'"), '1',
+is($node->safe_psql('postgres', "SELECT count(DISTINCT worker) FROM _idgen.idgen_worker WHERE namespace = 'single'"), '1',
 	'a namespace with a single worker has used one worker');
 # The incarnations of lost shared memory are over.
-is($node->safe_psql('postgres', q{SELECT count(DISTINCT boot) FROM idgen_incarnation WHERE state = 'active'}), '1',
+is($node->safe_psql('postgres', q{SELECT count(DISTINCT boot) FROM _idgen.idgen_incarnation WHERE state = 'active'}), '1',
 	'no incarnation of an earlier life of the shared memory is active [S5]');
 $ledger->is_unique('restarts');
 $node->stop;

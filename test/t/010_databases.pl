@@ -37,7 +37,7 @@ sub right
 			CASE WHEN d.sequence < 0 OR d.sequence >= 1::bigint << (f ->> 'sequence_bits')::int THEN 'sequence' END,
 			CASE WHEN idgen_encode(d.tick, d.worker, d.sequence, '$namespace') <> $id THEN 'encode' END,
 			CASE WHEN idgen_timestamp($id, '$namespace') <> d.timestamp THEN 'idgen_timestamp' END,
-			CASE WHEN NOT EXISTS (SELECT FROM idgen_grant g WHERE g.namespace = '$namespace' AND g.worker = d.worker
+			CASE WHEN NOT EXISTS (SELECT FROM _idgen.idgen_grant g WHERE g.namespace = '$namespace' AND g.worker = d.worker
 				AND d.tick >= g.start_tick AND d.tick < g.end_tick) THEN 'no grant' END)
 		FROM idgen_decode($id, '$namespace') d, idgen_format('$namespace') f});
 	return 1 if $wrong eq '';

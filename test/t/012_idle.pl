@@ -65,7 +65,7 @@ foreach my $round (1 .. 2)
 	$ledger->add('twin', $other->query("SELECT idgen_next('twin')"));
 	my $result = $session->query('SELECT idgen_next()');
 	is(Idgen::Session::state_of($result), '', "round $round: the first call after an idle period issues");
-	is( $other->value(qq{SELECT count(*) FROM idgen_decode($result->{rows}[0][0]) d JOIN idgen_grant g USING (worker)
+	is( $other->value(qq{SELECT count(*) FROM idgen_decode($result->{rows}[0][0]) d JOIN _idgen.idgen_grant g USING (worker)
 		WHERE g.namespace = 'default' AND d.tick >= g.start_tick AND d.tick < g.end_tick}),
 		'1', "round $round: the first ID after an idle period lies in a grant of its own namespace [S1, S5]");
 	is($other->sqlstate("SELECT idgen_next('twin')"), '',
@@ -77,14 +77,14 @@ foreach my $round (1 .. 2)
 }
 
 # The grants of an idle namespace do not go on because another namespace is in use.
-my $position = $session->value(q{SELECT coalesce(max(end_tick), 0) FROM idgen_grant WHERE namespace = 'short'});
+my $position = $session->value(q{SELECT coalesce(max(end_tick), 0) FROM _idgen.idgen_grant WHERE namespace = 'short'});
 my $until = Idgen::Session::now_us() + 5e6;
 while (Idgen::Session::now_us() < $until)
 {
 	$ledger->add('ids', $session->query('SELECT idgen_next()'));
 	sleep 0.1;
 }
-my $grants = q{SELECT count(*) FROM idgen_grant WHERE namespace = 'short'};
+my $grants = q{SELECT count(*) FROM _idgen.idgen_grant WHERE namespace = 'short'};
 my $count = $session->value($grants);
 $until = Idgen::Session::now_us() + 2e6;
 while (Idgen::Session::now_us() < $until)

@@ -34,7 +34,7 @@ my $loop =
 sub cursors
 {
 	return $control->value(q{SELECT coalesce(max(c), 0)
-		FROM (SELECT count(*) AS c FROM idgen_incarnation WHERE state = 'active' GROUP BY namespace) q});
+		FROM (SELECT count(*) AS c FROM _idgen.idgen_incarnation WHERE state = 'active' GROUP BY namespace) q});
 }
 
 # First many cursors, so that there is something to give up.

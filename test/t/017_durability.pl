@@ -51,7 +51,7 @@ foreach my $round (1 .. 5)
 
 	$session = Idgen::Session->new($node);
 	$lost++ if $session->value("SELECT count(*) FROM witness WHERE n = $round") == 0;
-	is($session->value("SELECT count(*) FROM idgen_namespace WHERE name = 'n$round'"), 1,
+	is($session->value("SELECT count(*) FROM _idgen.idgen_namespace WHERE name = 'n$round'"), 1,
 		"round $round: a namespace that has issued survives the crash [S4]");
 	$result = $session->query("SELECT idgen_next_batch(1000, 'n$round')");
 	is(scalar @{ $result->{rows} }, 1000,

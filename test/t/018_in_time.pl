@@ -81,7 +81,7 @@ my $owner = Idgen::Session->new($node, options => '-c idgen.wait_timeout=20s');
 my $locker = Idgen::Session->new($node);
 $owner->query(q{SELECT idgen_next()});
 $owner->query(q{BEGIN; SELECT idgen_alter_namespace('default', grant_interval => '2 s')});
-$locker->send(q{BEGIN; LOCK TABLE idgen_namespace, idgen_authority; COMMIT});
+$locker->send(q{BEGIN; LOCK TABLE _idgen.idgen_namespace, _idgen.idgen_authority; COMMIT});
 ok($super->poll(q{SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'}, 1, 30),
 	'a session waits for a lock on the tables');
 $result = $owner->query(q{SELECT idgen_next()});
@@ -101,7 +101,7 @@ foreach (1 .. 100)
 {
 	$owner->query(q{SELECT idgen_alter_namespace('n1', restricted => false)});
 	$owner->send(q{SELECT idgen_next('n' || n) FROM generate_series(1, 60) n});
-	$states{ told($locker->query(q{BEGIN; LOCK TABLE idgen_namespace, idgen_authority; COMMIT})) }++;
+	$states{ told($locker->query(q{BEGIN; LOCK TABLE _idgen.idgen_namespace, _idgen.idgen_authority; COMMIT})) }++;
 	$states{ told($owner->wait) }++;
 	last if grep { $_ ne '' } keys %states;
 }
@@ -114,14 +114,14 @@ $_->close foreach $owner, $locker;
 # --- authority process.
 
 # An incarnation of an earlier life of the server, which that round has to end.
-$result = $super->query(q{BEGIN; ALTER TABLE idgen_incarnation DISABLE TRIGGER ALL;
-	INSERT INTO idgen_incarnation (incarnation, namespace, worker, kind, boot, role, activated_at, state)
+$result = $super->query(q{BEGIN; ALTER TABLE _idgen.idgen_incarnation DISABLE TRIGGER ALL;
+	INSERT INTO _idgen.idgen_incarnation (incarnation, namespace, worker, kind, boot, role, activated_at, state)
 		SELECT 1, 'default', 0, 'server', gen_random_uuid(), current_user, now(), 'active';
-	ALTER TABLE idgen_incarnation ENABLE ALWAYS TRIGGER idgen_guard_row;
-	ALTER TABLE idgen_incarnation ENABLE ALWAYS TRIGGER idgen_guard_truncate; COMMIT});
+	ALTER TABLE _idgen.idgen_incarnation ENABLE ALWAYS TRIGGER idgen_guard_row;
+	ALTER TABLE _idgen.idgen_incarnation ENABLE ALWAYS TRIGGER idgen_guard_truncate; COMMIT});
 is(told($result), '', 'an incarnation of an earlier life is in the table');
 $locker = Idgen::Session->new($node);
-$locker->query(q{BEGIN; SELECT FROM idgen_incarnation WHERE state = 'active' FOR UPDATE});
+$locker->query(q{BEGIN; SELECT FROM _idgen.idgen_incarnation WHERE state = 'active' FOR UPDATE});
 $super->query(q{SELECT pg_terminate_backend(} . worker_in($node, 'postgres') . ', 10000)');
 $super->query(q{SELECT idgen_create_namespace('later')});
 $result = $super->query(q{SELECT idgen_next('later')});
@@ -136,7 +136,7 @@ my $many = 40;
 $super->query(qq{SELECT count(idgen_create_namespace('f' || n)), count(idgen_create_namespace('g' || n))
 	FROM generate_series(1, $many) n});
 $super->query(qq{SELECT idgen_next('f' || n) FROM generate_series(1, $many) n});
-$locker->query(q{BEGIN; SELECT FROM idgen_incarnation WHERE state = 'active' FOR UPDATE});
+$locker->query(q{BEGIN; SELECT FROM _idgen.idgen_incarnation WHERE state = 'active' FOR UPDATE});
 my @fences = map { Idgen::Session->new($node, options => '-c idgen.wait_timeout=10min') } 1 .. $many;
 $fences[ $_ - 1 ]->send("SELECT idgen_fence_namespace('f$_')") foreach 1 .. $many;
 ok($super->poll(q{SELECT requests_waiting FROM idgen_stat_authority}, $many, 30),

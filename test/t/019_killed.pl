@@ -56,7 +56,7 @@ if (part('directory'))
 if (part('cursor'))
 {
 	$other->query("SELECT idgen_next('n')");
-	my $granted = $other->value("SELECT max(high_water) FROM idgen_worker WHERE namespace = 'n'");
+	my $granted = $other->value("SELECT max(high_water) FROM _idgen.idgen_worker WHERE namespace = 'n'");
 	$hold->stop('cursor');
 	is($other->sqlstate('DROP EXTENSION idgen'), '',
 		'the extension is dropped while a process is stopped in a cursor [S10]');
@@ -65,7 +65,7 @@ if (part('cursor'))
 	is($other->sqlstate($create), '', 'the namespace is created again while a process is stopped in a cursor');
 	$other->query("SET idgen.wait_timeout = 0");
 	wait_until(sub { $other->sqlstate("SELECT idgen_next('n')") eq 'IG001' }, 60);
-	cmp_ok($other->value("SELECT coalesce(max(floor), 0) FROM idgen_floor WHERE namespace = 'n'"), '>=', $granted - 1,
+	cmp_ok($other->value("SELECT coalesce(max(floor), 0) FROM _idgen.idgen_floor WHERE namespace = 'n'"), '>=', $granted - 1,
 		'the namespace begins after all that was granted to the dropped one [S3]');
 	$hold->go_on;
 }

@@ -34,7 +34,7 @@ idgen.idle_timeout = '10min'\nidgen.wait_timeout = '20s'");
 	is($greedy->sqlstate("SELECT idgen_next('g9')"), '',
 		'a namespace takes a cursor of another one in the same database');
 	is($greedy->sqlstate("SELECT idgen_next('g1')"), '', 'a namespace that has lost its cursor gets another one');
-	ok($greedy->poll("SELECT count(*) FROM idgen_incarnation WHERE state = 'active' AND kind = 'server'",
+	ok($greedy->poll("SELECT count(*) FROM _idgen.idgen_incarnation WHERE state = 'active' AND kind = 'server'",
 			$greedy->value(sprintf $count_cursors, 'greedy'), 60),
 		'the incarnations of cursors that were taken are ended [S5]')
 	  or diag($greedy->value("SELECT string_agg(namespace || ' ' || state, ', ') FROM idgen_incarnation"));

@@ -43,7 +43,7 @@ is($state, 'IG006', 'a namespace fails with IG006 at the end of its field [S7, S
 is($wrong, 0, 'the last IDs rise and fit the format [S6, S7]');
 is(Idgen::Session::state_of(Generator::acquire($session, $held)), 'IG006',
 	'an external generator gets IG006 at the end of the field [S7, S8]');
-cmp_ok($session->value(q{SELECT max(end_tick) FROM idgen_grant WHERE namespace = 'last'}), '<=', 1 << 12,
+cmp_ok($session->value(q{SELECT max(end_tick) FROM _idgen.idgen_grant WHERE namespace = 'last'}), '<=', 1 << 12,
 	'no grant ends past the field [S7]');
 
 $node->stop;

@@ -27,13 +27,13 @@ subtest 'a row type that was altered does no harm' => sub {
 	is($altered->sqlstate($acquire), '42804', 'a grant is refused with 42804 while its row type has more columns');
 	$altered->query('ALTER TYPE idgen_acquired DROP ATTRIBUTE more, DROP ATTRIBUTE yet_more');
 	isnt($altered->sqlstate($acquire), '', 'a grant is refused after columns of its row type were dropped');
-	is($altered->value('SELECT count(*) FROM idgen_grant'), 1, 'a refused row type gets no grant');
+	is($altered->value('SELECT count(*) FROM _idgen.idgen_grant'), 1, 'a refused row type gets no grant');
 };
 
 # The owner of a database chooses settings for all processes in it.
 subtest 'a setting that ends processes on any error does not end the authority process' => sub {
 	create_database($node, 'fatal', q{SELECT idgen_create_namespace('good')},
-		'ALTER TABLE idgen_incarnation ALTER COLUMN worker ADD GENERATED ALWAYS AS IDENTITY',
+		'ALTER TABLE _idgen.idgen_incarnation ALTER COLUMN worker ADD GENERATED ALWAYS AS IDENTITY',
 		'ALTER DATABASE fatal SET exit_on_error = on');
 	my $log = log_position($node);
 	my $fatal = Idgen::Session->new($node, dbname => 'fatal', options => '-c exit_on_error=off -c idgen.wait_timeout=3s');
@@ -98,7 +98,7 @@ subtest 'a commit that kills many cursors waits only once for a stopped process 
 		'at least 40 cursors live before the commit');
 	$hold->stop('ended');
 	my $result = $session->query(q{SELECT count(idgen_alter_namespace(name, grant_interval => '2 s'))
-		FROM idgen_namespace WHERE name ~ '^n'});
+		FROM _idgen.idgen_namespace WHERE name ~ '^n'});
 	is(Idgen::Session::state_of($result), '', 'the commit succeeds while a process is stopped');
 	cmp_ok(Idgen::Session::seconds($result), '<', $Idgen::Node::grace,
 		'the commit does not wait for each cursor [S10]');
@@ -111,8 +111,8 @@ subtest 'a commit that kills many cursors waits only once for a stopped process 
 subtest 'a database with very many namespaces leaves room for others' => sub {
 	create_database($node, 'greedy',
 		q{SELECT count(idgen_create_namespace('g' || i, horizon => '1 h')) FROM generate_series(1, 4200) i},
-		q{INSERT INTO idgen_floor SELECT name, (extract(epoch FROM now()) * 1000)::bigint - epoch_ms + 3000000, 0
-			FROM idgen_namespace WHERE name <> 'default'});
+		q{INSERT INTO _idgen.idgen_floor SELECT name, (extract(epoch FROM now()) * 1000)::bigint - epoch_ms + 3000000, 0
+			FROM _idgen.idgen_namespace WHERE name <> 'default'});
 	my $greedy = Idgen::Session->new($node, dbname => 'greedy');
 	is($greedy->sqlstate(q{DROP EXTENSION idgen}), '53000',
 		'a drop that needs more than its share of the memory is refused with 53000');
@@ -125,7 +125,7 @@ subtest 'a database with very many namespaces leaves room for others' => sub {
 
 # A session may wait for an hour behind a prepared transaction. A new server must not wait for that session.
 subtest 'a postmaster that is killed leaves no session behind' => sub {
-	$session->query(q{BEGIN; LOCK TABLE idgen_namespace IN ACCESS EXCLUSIVE MODE; PREPARE TRANSACTION 'locked'});
+	$session->query(q{BEGIN; LOCK TABLE _idgen.idgen_namespace IN ACCESS EXCLUSIVE MODE; PREPARE TRANSACTION 'locked'});
 	my $waiter = Idgen::Session->new($node, options => '-c idgen.wait_timeout=1h');
 	$waiter->send('SELECT idgen_next()');
 	ok($session->poll('SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $waiter->pid, 'Extension'),

@@ -21,8 +21,8 @@ my $super = Idgen::Session->new($node);
 my $session = Idgen::Session->new($node, user => 'holder');
 
 sub same_grant { return join ' ', map { $_[0]{$_} } qw(worker incarnation grant_id start_ms end_ms_exclusive format); }
-sub state_of_incarnation { return $super->value("SELECT state FROM idgen_incarnation WHERE incarnation = $_[0]{incarnation}"); }
-sub grant_count { return $super->value("SELECT count(*) FROM idgen_grant WHERE incarnation = $_[0]{incarnation}"); }
+sub state_of_incarnation { return $super->value("SELECT state FROM _idgen.idgen_incarnation WHERE incarnation = $_[0]{incarnation}"); }
+sub grant_count { return $super->value("SELECT count(*) FROM _idgen.idgen_grant WHERE incarnation = $_[0]{incarnation}"); }
 
 # A request must be refused with IG008. Returns the error.
 sub rejected
@@ -74,13 +74,13 @@ is(grant_count($held), 2, 'one grant is recorded for all repetitions of a reques
 
 # --- Numbers that JSON can hold exactly.
 
-is($super->value(q{SELECT count(*) FROM idgen_grant WHERE greatest(grant_id, incarnation) >= 1::bigint << 53}), 0,
+is($super->value(q{SELECT count(*) FROM _idgen.idgen_grant WHERE greatest(grant_id, incarnation) >= 1::bigint << 53}), 0,
 	'all incarnations and grants have numbers below 2^53');
 
 # --- The holder of an incarnation that lapsed may come back for more, as long as other workers are free.
 
 $super->value(q{SELECT idgen_create_namespace('lapsing', worker_bits => 4, promotion => 'fence', grant_interval => '100 ms', horizon => '200 ms')});
-sub lapse { return $super->poll(q{SELECT count(*) = 0 FROM idgen_grant g WHERE g.namespace = 'lapsing' AND g.end_tick > (extract(epoch FROM clock_timestamp()) - 1735689600) * 1000}, 't'); }
+sub lapse { return $super->poll(q{SELECT count(*) = 0 FROM _idgen.idgen_grant g WHERE g.namespace = 'lapsing' AND g.end_tick > (extract(epoch FROM clock_timestamp()) - 1735689600) * 1000}, 't'); }
 my @lapsed;
 foreach (1 .. 7)
 {
@@ -138,7 +138,7 @@ sub lost_answer
 	my $retry = Idgen::Session->new($node, user => 'holder');
 	my $grant = Generator::granted(Generator::acquire($retry, $held, request_id => $id));
 	is(grant_count($held), $before + 1, "a retry after a lost answer makes no second grant ($how)");
-	is($super->value("SELECT request_id || ' ' || start_tick || ' ' || end_tick FROM idgen_grant WHERE grant_id = $grant->{grant_id}"),
+	is($super->value("SELECT request_id || ' ' || start_tick || ' ' || end_tick FROM _idgen.idgen_grant WHERE grant_id = $grant->{grant_id}"),
 		"$id $grant->{start_ms} $grant->{end_ms_exclusive}",
 			"a retry after a lost answer is given the recorded grant ($how)");
 	return { %$held, %$grant };
@@ -289,7 +289,7 @@ is($found->{ids}, $stats->{ids}, 'the generators have recorded all IDs that they
 is(join("\n", Generator::overlaps(Generator::grants_in(glob "$directory/g.*"))), '',
 	'the grants of the generators do not overlap [S2]');
 $super = Idgen::Session->new($node);
-is($super->value(q{SELECT count(*) FROM idgen_incarnation WHERE application = 'generator' AND state = 'active'}), 0,
+is($super->value(q{SELECT count(*) FROM _idgen.idgen_incarnation WHERE application = 'generator' AND state = 'active'}), 0,
 	'the incarnations of the generators are deactivated at the end');
 $node->stop;
 done_testing();

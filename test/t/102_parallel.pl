@@ -72,15 +72,15 @@ is($killed, $rounds * $acquirers / 2, "the test has killed $killed acquirers");
 # --- The table of the authority.
 
 is($super->value(q{SELECT count(*) FROM (SELECT start_tick < max(end_tick) OVER (PARTITION BY namespace, worker
-		ORDER BY start_tick ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bad FROM idgen_grant) g WHERE bad}),
+		ORDER BY start_tick ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bad FROM _idgen.idgen_grant) g WHERE bad}),
 	0, 'the recorded grants of a worker are disjoint [S2]');
-is($super->value(q{SELECT count(*) FROM idgen_grant WHERE start_tick >= end_tick}), 0, 'no recorded grant is empty');
-is($super->value(q{SELECT count(*) FROM (SELECT worker, max(end_tick) AS e FROM idgen_grant WHERE namespace = 'fleet' GROUP BY worker) g
-	FULL JOIN (SELECT * FROM idgen_worker WHERE namespace = 'fleet') w USING (worker) WHERE e IS DISTINCT FROM high_water}),
+is($super->value(q{SELECT count(*) FROM _idgen.idgen_grant WHERE start_tick >= end_tick}), 0, 'no recorded grant is empty');
+is($super->value(q{SELECT count(*) FROM (SELECT worker, max(end_tick) AS e FROM _idgen.idgen_grant WHERE namespace = 'fleet' GROUP BY worker) g
+	FULL JOIN (SELECT * FROM _idgen.idgen_worker WHERE namespace = 'fleet') w USING (worker) WHERE e IS DISTINCT FROM high_water}),
 	0, 'the mark of a worker is the end of its last grant [S2]');
-is($super->value(q{SELECT count(*) FROM (SELECT incarnation FROM idgen_grant GROUP BY incarnation HAVING count(DISTINCT worker) > 1) g}),
+is($super->value(q{SELECT count(*) FROM (SELECT incarnation FROM _idgen.idgen_grant GROUP BY incarnation HAVING count(DISTINCT worker) > 1) g}),
 	0, 'an incarnation has only one worker');
-cmp_ok($super->value(q{SELECT max(n) FROM (SELECT count(DISTINCT g.incarnation) AS n FROM idgen_grant g JOIN idgen_incarnation i USING (incarnation)
+cmp_ok($super->value(q{SELECT max(n) FROM (SELECT count(DISTINCT g.incarnation) AS n FROM _idgen.idgen_grant g JOIN _idgen.idgen_incarnation i USING (incarnation)
 		WHERE kind = 'external' GROUP BY g.worker) w}),
 	'>', 1, 'a worker was given to more than one external incarnation');
 
@@ -89,7 +89,7 @@ cmp_ok($super->value(q{SELECT max(n) FROM (SELECT count(DISTINCT g.incarnation) 
 my $grants = Generator::grants_in(ledgers());
 is(join("\n", Generator::overlaps($grants)), '', 'the ' . scalar(@$grants) . ' grants in the answers to clients are disjoint [S2]');
 my %recorded = map { $_->[0] => join(' ', @$_[ 1 .. 4 ]) }
-  @{ $super->query(q{SELECT grant_id, incarnation, worker, start_tick, end_tick FROM idgen_grant WHERE namespace = 'fleet'})->{rows} };
+  @{ $super->query(q{SELECT grant_id, incarnation, worker, start_tick, end_tick FROM _idgen.idgen_grant WHERE namespace = 'fleet'})->{rows} };
 my @unknown = grep { ($recorded{ $_->{grant} } // '') ne "$_->{incarnation} $_->{worker} $_->{start_ms} $_->{end_ms}" } @$grants;
 is(scalar @unknown, 0,
 	'every grant in an answer to a client is recorded as it was answered [S4]') or diag(explain($unknown[0]));

@@ -35,9 +35,9 @@ sub survives
 	}
 	is(scalar @grants, 1, "exactly one grant is acquired with $name") or return;
 	my ($worker, $incarnation, $grant_id, $start, $end) = @{ $grants[0] };
-	is($super->value("SELECT count(*) FROM idgen_grant WHERE grant_id = $grant_id AND request_id = '$id' AND start_tick = $start AND end_tick = $end"),
+	is($super->value("SELECT count(*) FROM _idgen.idgen_grant WHERE grant_id = $grant_id AND request_id = '$id' AND start_tick = $start AND end_tick = $end"),
 		1, "the grant acquired with $name is on record [S4]");
-	is($super->value("SELECT high_water FROM idgen_worker WHERE namespace = 'deep' AND worker = $worker"), $end,
+	is($super->value("SELECT high_water FROM _idgen.idgen_worker WHERE namespace = 'deep' AND worker = $worker"), $end,
 		"the mark of the grant acquired with $name is on record [S4]");
 	cmp_ok($start, '>=', $held->{end_ms_exclusive},
 		"the grant acquired with $name starts where the last one ended, or later [S2]");
@@ -87,7 +87,7 @@ isnt($held->{worker}, $twin->{worker}, 'incarnations of both conflicting transac
 $session->query('BEGIN');
 my $rolled_back = Generator::activate($session, 'deep');
 $session->query('ROLLBACK');
-is($super->value("SELECT state FROM idgen_incarnation WHERE incarnation = $rolled_back->{incarnation}"), 'active',
+is($super->value("SELECT state FROM _idgen.idgen_incarnation WHERE incarnation = $rolled_back->{incarnation}"), 'active',
 	'an activation survives ROLLBACK [S4]');
 $rolled_back = Generator::next_grant($session, $rolled_back);
 is($session->sqlstate("BEGIN; SELECT idgen_deactivate($rolled_back->{incarnation}, '$rolled_back->{token}'); ROLLBACK"), '',

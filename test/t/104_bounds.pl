@@ -57,7 +57,7 @@ state_is($super->query("SELECT idgen_activate('$_')"), 'IG009',
 	"an activation is refused with IG009 in namespace $_") foreach ('retired', 'over');
 state_is($super->query("SELECT idgen_activate('nowhere')"), '42704',
 	'an activation is refused with 42704 in a namespace that does not exist');
-is($super->value("SELECT state FROM idgen_incarnation WHERE incarnation = $held->{incarnation}"), 'active',
+is($super->value("SELECT state FROM _idgen.idgen_incarnation WHERE incarnation = $held->{incarnation}"), 'active',
 	'refused requests do not end the incarnation');
 
 # --- Lengths and the horizon.
@@ -165,7 +165,7 @@ cmp_ok($result->{rows}[0][3], '>=', $held->{end_ms_exclusive},
 
 my $silent = { namespace => 'two' };
 @$silent{qw(worker incarnation grant_id start_ms end_ms_exclusive format token)} = @{ $result->{rows}[0] };
-is($super->value("SELECT state FROM idgen_incarnation WHERE incarnation = $silent->{incarnation}"), 'active',
+is($super->value("SELECT state FROM _idgen.idgen_incarnation WHERE incarnation = $silent->{incarnation}"), 'active',
 	'an incarnation that falls silent is still active');
 my $taker;
 ok(wait_until(sub { $result = $as{third}->query("SELECT * FROM idgen_activate('two')"); return !$result->{error}; }, 20),
@@ -208,7 +208,7 @@ cmp_ok($count{second} // 0, '>=', 1, 'a second role gets a worker after a first 
 cmp_ok($all, '<', 16, "three roles together hold fewer than all workers, $all of 16");
 state_is($super->query("SELECT idgen_next('sixteen')"), '',
 	'the server issues when three roles have taken all workers that they may');
-is($super->value(q{SELECT count(DISTINCT worker) FROM idgen_worker WHERE namespace = 'sixteen'}), $all + 1,
+is($super->value(q{SELECT count(DISTINCT worker) FROM _idgen.idgen_worker WHERE namespace = 'sixteen'}), $all + 1,
 	'each incarnation has a worker of its own');
 
 # --- Ending.
@@ -217,9 +217,9 @@ $held = Generator::activate($as{first}, 'wide');
 state_is($as{first}->query("SELECT idgen_deactivate($held->{incarnation}, '$held->{token}')"), '',
 	"deactivation is no error, time $_")
 	  foreach (1 .. 3);
-is($super->value("SELECT state FROM idgen_incarnation WHERE incarnation = $held->{incarnation}"), 'deactivated',
+is($super->value("SELECT state FROM _idgen.idgen_incarnation WHERE incarnation = $held->{incarnation}"), 'deactivated',
 	'an incarnation that was deactivated three times has the state deactivated');
-my $mark = "SELECT high_water FROM idgen_worker WHERE namespace = 'wide' AND worker = $held->{worker}";
+my $mark = "SELECT high_water FROM _idgen.idgen_worker WHERE namespace = 'wide' AND worker = $held->{worker}";
 cmp_ok($super->value($mark), '>=', $held->{end_ms_exclusive},
 	'deactivation does not lower the mark of the worker [S3]');
 state_is($as{first}->query("SELECT idgen_deactivate(77, '$held->{token}')"), 'IG008',
@@ -244,23 +244,23 @@ state_is($as{third}->query("SELECT idgen_deactivate($held->{incarnation}, '$held
 # A cursor of the server whose incarnation is ended issues no more; the server goes on with another one.
 my $issuing = Idgen::Session->new($node);
 my $id = $issuing->value("SELECT idgen_next('wide')");
-my ($cursor) = $super->column("SELECT incarnation FROM idgen_incarnation WHERE namespace = 'wide' AND kind = 'server' AND state = 'active'");
+my ($cursor) = $super->column("SELECT incarnation FROM _idgen.idgen_incarnation WHERE namespace = 'wide' AND kind = 'server' AND state = 'active'");
 ok($cursor,
-	'the server has one active incarnation') or diag(explain($super->query("SELECT * FROM idgen_incarnation WHERE kind = 'server'")));
+	'the server has one active incarnation') or diag(explain($super->query("SELECT * FROM _idgen.idgen_incarnation WHERE kind = 'server'")));
 state_is($as{first}->query("SELECT idgen_end_incarnation($cursor)"), '42501',
 	'a role that does not own the namespace cannot end an incarnation of the server');
 state_is($as{third}->query("SELECT idgen_end_incarnation($cursor)"), '',
 	'the owner of the namespace can end an incarnation of the server');
-is($super->value("SELECT state FROM idgen_incarnation WHERE incarnation = $cursor"), 'ended',
+is($super->value("SELECT state FROM _idgen.idgen_incarnation WHERE incarnation = $cursor"), 'ended',
 	'the incarnation of the server has the state ended');
 my $other = $issuing->value("SELECT idgen_next('wide')");
 cmp_ok($other, '>', $id, 'the session gets a greater ID after its incarnation was ended [S11]');
-isnt($super->value("SELECT incarnation FROM idgen_incarnation WHERE namespace = 'wide' AND kind = 'server' AND state = 'active'"), $cursor,
+isnt($super->value("SELECT incarnation FROM _idgen.idgen_incarnation WHERE namespace = 'wide' AND kind = 'server' AND state = 'active'"), $cursor,
 	'the server continues with another incarnation [S5]');
 my ($before, $after) = map { $super->value("SELECT worker FROM idgen_decode($_, 'wide')") } ($id, $other);
 isnt($after, $before,
 	'the server continues with another worker: the first one is reserved until its grant ends [S2]');
-is($super->value("SELECT i.worker FROM idgen_incarnation i WHERE namespace = 'wide' AND kind = 'server' AND state = 'active'"), $after,
+is($super->value("SELECT i.worker FROM _idgen.idgen_incarnation i WHERE namespace = 'wide' AND kind = 'server' AND state = 'active'"), $after,
 	'the worker of the next ID is that of the active incarnation');
 
 $_->close foreach (values %as, $issuing, $super);

@@ -16,7 +16,9 @@ use Idgen::Session;
 # Failing statements are logged as by default, in full detail.
 my $node = idgen_node('privileges', conf => "idgen.idle_timeout = '10min'\nlog_min_error_statement = error
 log_error_verbosity = verbose\nidgen.wait_timeout = '20s'\nidgen.max_clock_error = '100ms'");
-my @tables = map { "idgen_$_" } qw(namespace floor worker authority incarnation grant);
+my @names = map { "idgen_$_" } qw(namespace floor worker authority incarnation grant);
+my @tables = map { "_idgen.$_" } @names;
+my @dumped = @tables[ 0 .. 2 ];
 $node->safe_psql('postgres', q{
 	CREATE ROLE app LOGIN; CREATE ROLE generator LOGIN; CREATE ROLE owner LOGIN; CREATE ROLE hostile LOGIN CREATEDB;
 	CREATE ROLE staff; CREATE ROLE heir LOGIN;
@@ -181,19 +183,21 @@ state_is($super, "CREATE ROLE watcher LOGIN; GRANT pg_monitor, pg_read_all_stats
 my $watcher = Idgen::Session->new($node, user => 'watcher');
 foreach my $role (qw(app generator owner hostile))
 {
-	state_is($role, "SELECT * FROM $_", '42501') foreach @tables;
-	state_is($role, 'COPY (SELECT token_hash FROM idgen_incarnation) TO STDOUT', '42501');
+	state_is($role, "SELECT * FROM $_", '42501') foreach @tables[ 3 .. 5 ];
+	state_is($role, "SELECT * FROM $_", '') foreach @dumped;
+	state_is($role, "INSERT INTO $_ TABLE $_", '42501') foreach @dumped;
+	state_is($role, 'COPY (SELECT token_hash FROM _idgen.idgen_incarnation) TO STDOUT', '42501');
 }
-$super->query('ANALYZE idgen_incarnation');
+$super->query('ANALYZE _idgen.idgen_incarnation');
 is($as{hostile}->value("SELECT count(*) FROM pg_stats WHERE tablename LIKE 'idgen%'"), 0,
 	'role hostile reads no statistics of idgen tables in pg_stats');
-is($super->value("SELECT count(*) FROM idgen_incarnation WHERE token_hash IS NOT NULL AND length(token_hash) <> 32"), 0,
+is($super->value("SELECT count(*) FROM _idgen.idgen_incarnation WHERE token_hash IS NOT NULL AND length(token_hash) <> 32"), 0,
 	'every stored token hash has 32 bytes');
-is($super->value("SELECT count(*) FROM idgen_incarnation i WHERE i::text LIKE '%$held->{token}%'"), 0,
-	'no row of idgen_incarnation holds the token');
+is($super->value("SELECT count(*) FROM _idgen.idgen_incarnation i WHERE i::text LIKE '%$held->{token}%'"), 0,
+	'no row of _idgen.idgen_incarnation holds the token');
 my @views = $super->column("SELECT c.oid::regclass FROM pg_class c JOIN pg_depend d ON d.objid = c.oid AND d.deptype = 'e'
 	JOIN pg_extension e ON e.oid = d.refobjid WHERE extname = 'idgen' AND relkind = 'v'");
-my $hash = $super->value("SELECT encode(token_hash, 'hex') FROM idgen_incarnation WHERE incarnation = $held->{incarnation}");
+my $hash = $super->value("SELECT encode(token_hash, 'hex') FROM _idgen.idgen_incarnation WHERE incarnation = $held->{incarnation}");
 foreach my $view (@views)
 {
 	my $result = $watcher->query("SELECT v::text FROM $view v");
@@ -252,7 +256,7 @@ foreach my $number (0 .. 2)
 		"greedy incarnation $number gets no grant beyond the horizon");
 }
 cmp_ok($super->value(q{SELECT max(high_water) - (extract(epoch FROM clock_timestamp() - '2025-01-01 00:00:00+00') * 1000)::bigint
-	FROM idgen_worker WHERE namespace = 'crowded'}), '<=', 20_000, 'no mark is beyond the horizon');
+	FROM _idgen.idgen_worker WHERE namespace = 'crowded'}), '<=', 20_000, 'no mark is beyond the horizon');
 state_is('app', "SELECT idgen_next('crowded')", '', 'the server issues although a role hoards workers');
 ok(Generator::activate($as{generator}, 'crowded'), 'another role activates although a role hoards workers');
 $super->query("SELECT idgen_disallow('fleet', 'hostile', 'acquire')");
@@ -260,14 +264,14 @@ $super->query("SELECT idgen_disallow('fleet', 'hostile', 'acquire')");
 # --- A role cannot lower a mark, with or without privileges on the tables.
 
 my @changes = (
-	"UPDATE idgen_worker SET high_water = 0", "DELETE FROM idgen_worker", "TRUNCATE idgen_worker", "UPDATE idgen_floor SET floor = 0",
-	"DELETE FROM idgen_floor", "DELETE FROM idgen_grant", "UPDATE idgen_authority SET mark_sum = 0", "DELETE FROM idgen_authority",
-	"UPDATE idgen_namespace SET owner = 'hostile'", "UPDATE idgen_incarnation SET role = 'hostile'", "UPDATE idgen_incarnation SET token_hash = ''",
-	"INSERT INTO idgen_incarnation SELECT * FROM idgen_incarnation", "INSERT INTO idgen_grant SELECT * FROM idgen_grant");
-state_is('hostile', $_, '42501') foreach (@changes, 'BEGIN; LOCK TABLE idgen_worker', 'ROLLBACK; ALTER TABLE idgen_worker SET UNLOGGED',
-	'ALTER TABLE idgen_worker DISABLE TRIGGER ALL', 'DROP TABLE idgen_worker', 'DROP EXTENSION idgen', 'ALTER EXTENSION idgen DROP TABLE idgen_worker',
-	"SET session_replication_role = replica", 'CREATE TRIGGER t BEFORE INSERT ON idgen_worker EXECUTE FUNCTION suppress_redundant_updates_trigger()',
-	'CREATE RULE r AS ON INSERT TO idgen_worker DO INSTEAD NOTHING', 'CREATE INDEX ON idgen_worker (worker)',
+	"UPDATE _idgen.idgen_worker SET high_water = 0", "DELETE FROM idgen_worker", "TRUNCATE idgen_worker", "UPDATE _idgen.idgen_floor SET floor = 0",
+	"DELETE FROM idgen_floor", "DELETE FROM idgen_grant", "UPDATE _idgen.idgen_authority SET mark_sum = 0", "DELETE FROM idgen_authority",
+	"UPDATE _idgen.idgen_namespace SET owner = 'hostile'", "UPDATE _idgen.idgen_incarnation SET role = 'hostile'", "UPDATE _idgen.idgen_incarnation SET token_hash = ''",
+	"INSERT INTO _idgen.idgen_incarnation SELECT * FROM idgen_incarnation", "INSERT INTO _idgen.idgen_grant SELECT * FROM idgen_grant");
+state_is('hostile', $_, '42501') foreach (@changes, 'BEGIN; LOCK TABLE _idgen.idgen_worker', 'ROLLBACK; ALTER TABLE _idgen.idgen_worker SET UNLOGGED',
+	'ALTER TABLE _idgen.idgen_worker DISABLE TRIGGER ALL', 'DROP TABLE _idgen.idgen_worker', 'DROP EXTENSION idgen', 'ALTER EXTENSION idgen DROP TABLE _idgen.idgen_worker',
+	"SET session_replication_role = replica", 'CREATE TRIGGER t BEFORE INSERT ON _idgen.idgen_worker EXECUTE FUNCTION suppress_redundant_updates_trigger()',
+	'CREATE RULE r AS ON INSERT TO _idgen.idgen_worker DO INSTEAD NOTHING', 'CREATE INDEX ON _idgen.idgen_worker (worker)',
 	'CREATE OR REPLACE FUNCTION idgen_guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN new; END $$');
 state_is($super, $_, '55000') foreach grep { !/INSERT/ } @changes;
 
@@ -292,12 +296,12 @@ state_is('hostile', qq{CREATE SCHEMA trap; GRANT USAGE ON SCHEMA trap TO PUBLIC;
 	CREATE DOMAIN trap.bigint AS text; CREATE DOMAIN trap.uuid AS text}, '',
 		'role hostile creates a schema of traps');
 state_is('hostile', "CREATE TABLE trap.$_ (namespace text, name text, worker int, high_water bigint, floor bigint)", '',
-	"role hostile creates a trap named $_") foreach @tables;
+	"role hostile creates a trap named $_") foreach @names;
 my $trapped = '-c search_path=trap,public,pg_catalog';
 foreach my $role ('postgres', 'owner')
 {
 	my $victim = Idgen::Session->new($node, $role eq 'postgres' ? () : (user => $role), options => $trapped);
-	$victim->query("CREATE TEMP TABLE $_ (namespace text, name text, worker int, high_water bigint, floor bigint)") foreach @tables;
+	$victim->query("CREATE TEMP TABLE $_ (namespace text, name text, worker int, high_water bigint, floor bigint)") foreach @names;
 	my $position = log_position($node);
 	state_is($victim, $_, '', "role $role with traps in its search_path can do: $_") foreach (
 		"SELECT public.idgen_next('orders')", "SELECT public.idgen_alter_namespace('orders', grant_interval => '150 ms')",
@@ -307,7 +311,7 @@ foreach my $role ('postgres', 'owner')
 	unlike(log_since($node, $position), qr/evil ran/, "no trap runs in a session of role $role");
 	$victim->close;
 }
-is($super->value("SELECT issue_roles::text || acquire_roles::text FROM idgen_namespace WHERE name = 'orders'"), '{staff}{}',
+is($super->value("SELECT issue_roles::text || acquire_roles::text FROM _idgen.idgen_namespace WHERE name = 'orders'"), '{staff}{}',
 	'the roles of the namespace are those that were allowed beside the traps');
 
 # The search_path of a role or a database does not reach the authority process.
@@ -338,8 +342,8 @@ my %attached = (
 		'DROP TRIGGER evil2 ON TABLE' ],
 	'a rule' => [ 'CREATE RULE evil3 AS ON UPDATE TO TABLE DO ALSO SELECT trap.note()', 'DROP RULE evil3 ON TABLE' ],
 	'a check' => [ 'ALTER TABLE TABLE ADD CONSTRAINT evil4 CHECK (trap.look(1) = 1) NOT VALID', 'ALTER TABLE TABLE DROP CONSTRAINT evil4' ],
-	'an index expression' => [ 'CREATE INDEX evil5 ON TABLE (trap.look(1))', 'DROP INDEX evil5' ],
-	'an index predicate' => [ 'CREATE INDEX evil6 ON TABLE ((1)) WHERE trap.look(1) = 1', 'DROP INDEX evil6' ],
+	'an index expression' => [ 'CREATE INDEX evil5 ON TABLE (trap.look(1))', 'DROP INDEX _idgen.evil5' ],
+	'an index predicate' => [ 'CREATE INDEX evil6 ON TABLE ((1)) WHERE trap.look(1) = 1', 'DROP INDEX _idgen.evil6' ],
 	'a policy' => [ 'CREATE POLICY evil7 ON TABLE USING (trap.look(1) = 1); ALTER TABLE TABLE ENABLE ROW LEVEL SECURITY; ALTER TABLE TABLE FORCE ROW LEVEL SECURITY',
 		'ALTER TABLE TABLE DISABLE ROW LEVEL SECURITY; ALTER TABLE TABLE NO FORCE ROW LEVEL SECURITY; DROP POLICY evil7 ON TABLE' ],
 	'a child' => [ 'CREATE TABLE evil8 () INHERITS (TABLE); CREATE TRIGGER evil8 BEFORE INSERT OR UPDATE ON evil8 FOR EACH ROW EXECUTE FUNCTION trap.fire()', 'DROP TABLE evil8' ],
@@ -348,14 +352,14 @@ my %attached = (
 	'statistics' => [ 'CREATE STATISTICS evil9 ON (trap.look(1)), (trap.look(2)) FROM TABLE', 'DROP STATISTICS evil9' ],
 );
 
-# A type with casts replaces the type of a column, in idgen_worker only.
+# A type with casts replaces the type of a column, in _idgen.idgen_worker only.
 my $cast = 'a cast';
 my %casting = ($cast => [
 	"CREATE TYPE trap.number AS (x bigint); CREATE FUNCTION trap.pack(bigint) RETURNS trap.number LANGUAGE plpgsql AS \$\$ BEGIN $evil RETURN row(\$1); END \$\$;
 	CREATE FUNCTION trap.unpack(trap.number) RETURNS bigint LANGUAGE plpgsql AS \$\$ BEGIN $evil RETURN (\$1).x; END \$\$;
 	CREATE CAST (bigint AS trap.number) WITH FUNCTION trap.pack(bigint) AS IMPLICIT; CREATE CAST (trap.number AS bigint) WITH FUNCTION trap.unpack(trap.number) AS IMPLICIT;
-	ALTER TABLE idgen_worker ALTER COLUMN incarnation TYPE trap.number USING row(incarnation)::trap.number",
-	'ALTER TABLE idgen_worker ALTER COLUMN incarnation TYPE bigint USING (incarnation).x; DROP TYPE trap.number CASCADE' ]);
+	ALTER TABLE _idgen.idgen_worker ALTER COLUMN incarnation TYPE trap.number USING row(incarnation)::trap.number",
+	'ALTER TABLE _idgen.idgen_worker ALTER COLUMN incarnation TYPE bigint USING (incarnation).x; DROP TYPE trap.number CASCADE' ]);
 
 # Statements of all roles that make idgen touch its tables, all at once, and rows that role hostile, as the owner of
 # a table, inserts as a restore would. Most of it waits and is refused while a table is altered.
@@ -369,9 +373,9 @@ sub everybody_works
 		owner => [ "SELECT * FROM idgen_activate('fleet')", "SELECT idgen_alter_namespace('orders', grant_interval => '120 ms')",
 			"SELECT idgen_allow('orders', 'app', 'issue')", "SELECT idgen_disallow('orders', 'app', 'issue')" ],
 		hostile => [ grep { my $sql = $_; grep { $sql =~ /INTO $_ / } @given } (
-			"INSERT INTO idgen_floor VALUES ('bait', 5)", "INSERT INTO idgen_floor VALUES ('bait', 1 + (SELECT max(floor) FROM idgen_floor))",
-			"INSERT INTO idgen_worker VALUES ('bait', 3, 7, NULL)", "INSERT INTO idgen_worker VALUES ('bait', 3, 1 + (SELECT max(high_water) FROM idgen_worker), NULL)",
-			"INSERT INTO idgen_namespace SELECT * FROM idgen_namespace WHERE name = 'bait'") ]);
+			"INSERT INTO _idgen.idgen_floor VALUES ('bait', 5)", "INSERT INTO _idgen.idgen_floor VALUES ('bait', 1 + (SELECT max(floor) FROM _idgen.idgen_floor))",
+			"INSERT INTO _idgen.idgen_worker VALUES ('bait', 3, 7, NULL)", "INSERT INTO _idgen.idgen_worker VALUES ('bait', 3, 1 + (SELECT max(high_water) FROM _idgen.idgen_worker), NULL)",
+			"INSERT INTO _idgen.idgen_namespace SELECT * FROM _idgen.idgen_namespace WHERE name = 'bait'") ]);
 	while (my @roles = grep { @{ $asked{$_} } } sort keys %asked)
 	{
 		$as{$_}->send(shift @{ $asked{$_} }) foreach @roles;
@@ -405,11 +409,11 @@ sub attack
 }
 
 $_->query("SET idgen.wait_timeout = '50ms'") foreach values %as;
-$super->query("SELECT idgen_create_namespace('bait')");
+$super->query("SELECT idgen_create_namespace('bait'); GRANT CREATE ON SCHEMA _idgen TO hostile");
 # The type of a column cannot be changed under a view.
 $super->query('ALTER EXTENSION idgen DROP VIEW idgen_stat_role; DROP VIEW idgen_stat_role');
 # First all tables with one thing at a time, then one table at a time with all things.
-my @rounds = ((map { [ $_, \@tables, 'idgen_worker', $_ ] } sort(keys(%attached), $cast)),
+my @rounds = ((map { [ $_, \@tables, '_idgen.idgen_worker', $_ ] } sort(keys(%attached), $cast)),
 	map { [ "$_ alone", [$_], $_, sort keys %attached ] } @tables);
 foreach my $round (@rounds)
 {
@@ -418,9 +422,9 @@ foreach my $round (@rounds)
 	$super->query("ALTER TABLE $_ OWNER TO hostile") foreach @$given;
 	attack($name, $given, $table, @things);
 	# The owner of the tables can take them out of service, but cannot lower the marks in them.
-	foreach my $change ('UPDATE idgen_worker SET high_water = 0', 'DELETE FROM idgen_worker', 'UPDATE idgen_floor SET floor = 0', 'TRUNCATE idgen_grant')
+	foreach my $change ('UPDATE _idgen.idgen_worker SET high_water = 0', 'DELETE FROM _idgen.idgen_worker', 'UPDATE _idgen.idgen_floor SET floor = 0', 'TRUNCATE _idgen.idgen_grant')
 	{
-		my ($changed) = $change =~ /(idgen_\w+)/;
+		my ($changed) = $change =~ /(_idgen\.idgen_\w+)/;
 		state_is('hostile', $change, '55000',
 			"the guards refuse while role hostile has $name: $change") if grep { $_ eq $changed } @$given;
 	}

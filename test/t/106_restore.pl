@@ -51,7 +51,7 @@ sub marks
 {
 	my ($session) = @_;
 	return { map { ("$_->[0] $_->[1]" => $_->[2]) }
-		  @{ $session->query('SELECT namespace, worker, high_water FROM idgen_worker UNION ALL SELECT namespace, -1, floor FROM idgen_floor')->{rows} } };
+		  @{ $session->query('SELECT namespace, worker, high_water FROM _idgen.idgen_worker UNION ALL SELECT namespace, -1, floor FROM _idgen.idgen_floor')->{rows} } };
 }
 
 # The same from a dump in text form.
@@ -61,7 +61,7 @@ sub marks_in
 	my (%marks, $table);
 	foreach my $line (split /\n/, slurp_file($file))
 	{
-		if ($line =~ /^COPY "Od d"\.idgen_(\w+) /) { $table = $1; }
+		if ($line =~ /^COPY _idgen\.idgen_(\w+) /) { $table = $1; }
 		elsif ($line eq '\\.') { $table = ''; }
 		elsif (($table // '') eq 'worker' && $line =~ /^(\w+)\t(\d+)\t(\d+)\t/) { $marks{"$1 $2"} = $3; }
 		elsif (($table // '') eq 'floor' && $line =~ /^(\w+)\t(\d+)\t\d+$/) { $marks{"$1 -1"} = $2; }
@@ -80,7 +80,7 @@ sub mark_of
 sub policies
 {
 	my ($session) = @_;
-	return join "\n", $session->column('SELECT n::text FROM idgen_namespace n ORDER BY name');
+	return join "\n", $session->column('SELECT n::text FROM _idgen.idgen_namespace n ORDER BY name');
 }
 
 # Marks are merged by maximum: none is lower than in either source.
@@ -221,7 +221,7 @@ $node->command_fails([ 'pg_restore', '--data-only', '--disable-triggers', '-d', 
 $untriggered->query("SET idgen.wait_timeout = '100ms'");
 ok(wait_until(sub { Idgen::Session::state_of(known_cause($untriggered, "SELECT idgen_next_batch(1000000, 'own')")) eq 'IG005' }, 30),
 	'nothing is granted while pg_restore has left changed guards behind [S3]');
-is($untriggered->sqlstate(join ';', map { my $table = $_; map { "ALTER TABLE idgen_$table ENABLE ALWAYS TRIGGER idgen_guard_$_" } qw(row truncate) } qw(namespace floor worker)), '',
+is($untriggered->sqlstate(join ';', map { my $table = $_; map { "ALTER TABLE _idgen.idgen_$table ENABLE ALWAYS TRIGGER idgen_guard_$_" } qw(row truncate) } qw(namespace floor worker)), '',
 	'the owner can enable the guards again');
 $untriggered->query('RESET idgen.wait_timeout');
 issue($untriggered, 'own', 5, 'after the guards were enabled again');
@@ -278,7 +278,7 @@ ok(Generator::activate($open, 'lasting'), 'an external generator activates with 
 $node->command_fails_like([ 'pg_restore', '-e', '--clean', '--if-exists', '-d', 'source', $custom ], qr/external generators hold grants/,
 	'pg_restore --clean does not drop the extension while an external generator holds a grant');
 ok(wait_until(sub { $source->value(q{SELECT bool_and(high_water <= (extract(epoch FROM clock_timestamp()) * 1000 - n.epoch_ms) / n.tick_ms)
-	FROM idgen_worker w JOIN idgen_namespace n ON n.name = w.namespace JOIN idgen_incarnation i ON i.incarnation = w.incarnation
+	FROM _idgen.idgen_worker w JOIN _idgen.idgen_namespace n ON n.name = w.namespace JOIN _idgen.idgen_incarnation i ON i.incarnation = w.incarnation
 	WHERE i.kind = 'external'}) eq 't' }, 60), 'the grants of the external generators end');
 $node->command_ok([ 'pg_restore', '-e', '--clean', '--if-exists', '-d', 'source', $custom ],
 	'pg_restore --clean restores into the original database when the grants have ended');
@@ -309,10 +309,10 @@ foreach my $change ('timestamp_bits = 42', 'sequence_bits = 11', 'epoch_ms = epo
 {
 	my ($column) = $change =~ /^(\w+)/;
 	my $columns = join ', ', map { $_ eq $column ? $change =~ s/^\w+ = //r : $_ } $copy->column(
-		"SELECT attname FROM pg_attribute WHERE attrelid = 'idgen_namespace'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum");
-	is($copy->sqlstate("INSERT INTO idgen_namespace SELECT $columns FROM idgen_namespace WHERE name = 'default'"), '22023', "a restored row with $change is refused");
+		"SELECT attname FROM pg_attribute WHERE attrelid = '_idgen.idgen_namespace'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum");
+	is($copy->sqlstate("INSERT INTO _idgen.idgen_namespace SELECT $columns FROM _idgen.idgen_namespace WHERE name = 'default'"), '22023', "a restored row with $change is refused");
 }
-is($copy->sqlstate("INSERT INTO idgen_worker VALUES ('orders', $_)"), '22023', "a restored mark of ($_) is refused") foreach ('-1, 5', '1, -5');
+is($copy->sqlstate("INSERT INTO _idgen.idgen_worker VALUES ('orders', $_)"), '22023', "a restored mark of ($_) is refused") foreach ('-1, 5', '1, -5');
 $copy->close;
 
 # --- Logical replication of all tables.
@@ -333,8 +333,8 @@ my $connection = $node->connstr('publisher');
 is($subscriber->sqlstate("CREATE SUBSCRIPTION everything CONNECTION '" . ($connection =~ s/'/''/gr) . "' PUBLICATION everything WITH (create_slot = false, slot_name = 'everything')"),
 	'', 'a subscription to the publication is created in another database with idgen');
 ok($subscriber->poll("SELECT count(*) FROM pg_subscription_rel WHERE srsubstate <> 'r'", 0, 90), 'the first copy of all tables is complete, of the tables of idgen too');
-my @kinds = ('SELECT name FROM idgen_namespace ORDER BY 1', "SELECT count(*) FROM idgen_incarnation WHERE namespace = 'theirs'",
-	"SELECT count(*) FROM idgen_worker WHERE namespace = 'theirs'", 'SELECT uuid FROM idgen_authority ORDER BY 1');
+my @kinds = ('SELECT name FROM _idgen.idgen_namespace ORDER BY 1', "SELECT count(*) FROM _idgen.idgen_incarnation WHERE namespace = 'theirs'",
+	"SELECT count(*) FROM _idgen.idgen_worker WHERE namespace = 'theirs'", 'SELECT uuid FROM _idgen.idgen_authority ORDER BY 1');
 my @own_state = map { join ' ', $subscriber->column($_) } @kinds;
 is($own_state[0], 'default shared', 'the first copy brings no namespace to the subscriber');
 my (%ids, $twice);
@@ -373,7 +373,7 @@ $_->send("SELECT idgen_next_batch(1000000, 'waited')") foreach @waiting[0, 1];
 $waiting[2]->send("SELECT * FROM idgen_activate('waited')");
 ok($restorer->poll("SELECT count(*) FROM pg_stat_activity WHERE datname = 'waited' AND wait_event_type = 'Extension' AND state = 'active' AND pid <> pg_backend_pid()", 3, 30),
 	'three calls wait for the authority process');
-is($restorer->sqlstate("INSERT INTO idgen_worker SELECT 'waited', 1, 1 + greatest(max(high_water), (SELECT floor FROM idgen_floor WHERE namespace = 'waited')) FROM idgen_worker WHERE namespace = 'waited'"), '',
+is($restorer->sqlstate("INSERT INTO _idgen.idgen_worker SELECT 'waited', 1, 1 + greatest(max(high_water), (SELECT floor FROM _idgen.idgen_floor WHERE namespace = 'waited')) FROM _idgen.idgen_worker WHERE namespace = 'waited'"), '',
 	'marks are restored while three calls wait');
 kill 'CONT', $worker;
 is(Idgen::Session::state_of($waiting[$_]->wait(60)), 'IG007',
@@ -384,7 +384,7 @@ is(Idgen::Session::state_of($waiting[$_]->wait(60)), 'IG007',
 make_database('unseen', "SELECT idgen_create_namespace('unseen', $short)");
 my $unseen = session('unseen');
 issue($unseen, 'unseen', 1, 'before marks are restored');
-my $result = $unseen->query("SET idgen.wait_timeout = '4s'; BEGIN; INSERT INTO idgen_worker SELECT 'unseen', 1, 1 + max(high_water) FROM idgen_worker; SELECT * FROM idgen_activate('unseen')");
+my $result = $unseen->query("SET idgen.wait_timeout = '4s'; BEGIN; INSERT INTO _idgen.idgen_worker SELECT 'unseen', 1, 1 + max(high_water) FROM _idgen.idgen_worker; SELECT * FROM idgen_activate('unseen')");
 is(Idgen::Session::state_of($result), 'IG005', 'an activation is refused in the transaction that restores marks');
 like($result->{error}{H}, qr/commit first/, 'the hint says to commit the transaction that restores marks first');
 answers_within($result, 5, 'an activation in the transaction that restores marks is refused in time [S10]');

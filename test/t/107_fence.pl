@@ -45,8 +45,8 @@ sub issue
 	note_ids($namespace, $result);
 	return map { $_->[0] } @{ $result->{rows} };
 }
-sub mark { return $super->value("SELECT greatest((SELECT max(high_water) FROM idgen_worker WHERE namespace = '$_[0]'), (SELECT floor FROM idgen_floor WHERE namespace = '$_[0]'))"); }
-sub live { return $super->value("SELECT count(*) FROM idgen_incarnation WHERE namespace = '$_[0]' AND state = 'active'"); }
+sub mark { return $super->value("SELECT greatest((SELECT max(high_water) FROM _idgen.idgen_worker WHERE namespace = '$_[0]'), (SELECT floor FROM _idgen.idgen_floor WHERE namespace = '$_[0]'))"); }
+sub live { return $super->value("SELECT count(*) FROM _idgen.idgen_incarnation WHERE namespace = '$_[0]' AND state = 'active'"); }
 
 # --- Without "above".
 
@@ -66,9 +66,9 @@ my $fenced_at = Idgen::Session::now_us();
 my $result = $super->query("SELECT idgen_fence_namespace('orders')");
 is(Idgen::Session::state_of($result), '', 'the owner can fence a namespace that is in use');
 answers_within($result, 0, 'idgen_fence_namespace answers at once and does not wait until the fence is over [S10]');
-my $floor = $super->value("SELECT floor FROM idgen_floor WHERE namespace = 'orders'");
-is($super->value("SELECT count(*) FROM idgen_incarnation WHERE namespace = 'orders' AND state = 'active'
-	AND activated_at < (SELECT max(ended_at) FROM idgen_incarnation WHERE namespace = 'orders')"), 0,
+my $floor = $super->value("SELECT floor FROM _idgen.idgen_floor WHERE namespace = 'orders'");
+is($super->value("SELECT count(*) FROM _idgen.idgen_incarnation WHERE namespace = 'orders' AND state = 'active'
+	AND activated_at < (SELECT max(ended_at) FROM _idgen.idgen_incarnation WHERE namespace = 'orders')"), 0,
 		'a fence ends every incarnation that was active before it [S5]');
 is(live('calm'), $calm, 'a fence ends no incarnation of another namespace');
 cmp_ok(mark('orders'), '>', $mark, 'a fence raises the highest mark');
@@ -128,12 +128,12 @@ cmp_ok(min(@new) >> 18, '>=', $floor, 'the IDs of the server after the fence are
 
 # --- Repeated fences: a floor only rises.
 
-$floor = $super->value("SELECT floor FROM idgen_floor WHERE namespace = 'calm'");
+$floor = $super->value("SELECT floor FROM _idgen.idgen_floor WHERE namespace = 'calm'");
 foreach my $round (1 .. 3)
 {
 	is($super->sqlstate("BEGIN; SELECT idgen_fence_namespace('calm'); ROLLBACK"), '',
 		"the namespace can be fenced in a transaction that is rolled back, round $round");
-	my $now = $super->value("SELECT floor FROM idgen_floor WHERE namespace = 'calm'");
+	my $now = $super->value("SELECT floor FROM _idgen.idgen_floor WHERE namespace = 'calm'");
 	cmp_ok($now, '>', $floor, "a fence stays although its transaction is rolled back, round $round [S3]");
 	$floor = $now;
 }
@@ -155,9 +155,9 @@ like($result->{error}{D} // '', qr/ [1-5]\.\d{3} seconds/,
 	'a call during a fence above an ID of the future is told for how long it has to wait');
 $sessions[0]->query('RESET idgen.wait_timeout');
 # A fence above an ID below the known marks changes nothing.
-$floor = $super->value("SELECT floor FROM idgen_floor WHERE namespace = 'calm'");
+$floor = $super->value("SELECT floor FROM _idgen.idgen_floor WHERE namespace = 'calm'");
 is($super->sqlstate("SELECT idgen_fence_namespace('calm', $old)"), '', 'a namespace can be fenced above an old ID');
-cmp_ok($super->value("SELECT floor FROM idgen_floor WHERE namespace = 'calm'"), '>=', $floor,
+cmp_ok($super->value("SELECT floor FROM _idgen.idgen_floor WHERE namespace = 'calm'"), '>=', $floor,
 	'a fence above an old ID does not lower the floor [S3]');
 my $first = min(issue($sessions[0], 'calm', 10, 'after a fence above an ID'));
 cmp_ok($first, '>', $above, 'the first ID after a fence above an ID is greater than it [S9]');
@@ -168,12 +168,12 @@ cmp_ok((Idgen::Session::now_us() - $fenced_at) / 1e6, '>', 5.3,
 
 issue($sessions[$_], 'orders', 500, "before the crash, in session $_") foreach keys @sessions;
 is($super->sqlstate("SELECT idgen_fence_namespace('orders')"), '', 'a namespace can be fenced again');
-$floor = $super->value("SELECT floor FROM idgen_floor WHERE namespace = 'orders'");
+$floor = $super->value("SELECT floor FROM _idgen.idgen_floor WHERE namespace = 'orders'");
 ok(crash($node), 'the server is killed right after a fence');
 $node->start;
 $super = Idgen::Session->new($node);
 @sessions = map { Idgen::Session->new($node) } (1 .. 2);
-cmp_ok($super->value("SELECT floor FROM idgen_floor WHERE namespace = 'orders'"), '>=', $floor,
+cmp_ok($super->value("SELECT floor FROM _idgen.idgen_floor WHERE namespace = 'orders'"), '>=', $floor,
 	'a fence is still there after a crash [S4]');
 $old = $greatest{orders};
 cmp_ok(min(issue($sessions[0], 'orders', 10, 'after the crash')), '>', $old,
@@ -221,8 +221,8 @@ foreach my $number (keys @loads)
 foreach my $database ([ $super, 0 ], [ $twin, 32 ])
 {
 	my ($session, $base) = @$database;
-	my $workers = $session->value(q{SELECT string_agg(DISTINCT worker::text, ' ') FROM idgen_grant WHERE namespace = 'orders'
-		AND start_tick >= (SELECT floor FROM idgen_floor WHERE namespace = 'orders')});
+	my $workers = $session->value(q{SELECT string_agg(DISTINCT worker::text, ' ') FROM _idgen.idgen_grant WHERE namespace = 'orders'
+		AND start_tick >= (SELECT floor FROM _idgen.idgen_floor WHERE namespace = 'orders')});
 	isnt($workers, undef, "the authority with workers from $base has made grants since its adoption");
 	is(join(' ', grep { $_ < $base || $_ > $base + 31 } split / /, $workers // ''), '',
 		"grants since the adoption use only workers from $base to " . ($base + 31) . ' [S2]');

@@ -85,10 +85,10 @@ is($found->{ids}, 2 * $half, "the ledgers have all $found->{ids} IDs");
 is($found->{duplicates}, 0, 'no ID comes twice in the ledgers') or diag($found->{said});
 is($found->{decreases}, 0, 'the IDs of each ledger rise') or diag($found->{said});
 is($found->{torn}, 0, 'no line of the ledgers is torn');
-is($super->value(q{SELECT count(DISTINCT i.kind) FROM idgen_grant g JOIN idgen_incarnation i USING (incarnation) WHERE g.namespace = 'ledger'}),
+is($super->value(q{SELECT count(DISTINCT i.kind) FROM _idgen.idgen_grant g JOIN _idgen.idgen_incarnation i USING (incarnation) WHERE g.namespace = 'ledger'}),
 	2, 'both kinds of incarnations have grants');
 is($super->value(q{SELECT count(*) FROM (SELECT start_tick < max(end_tick) OVER (PARTITION BY worker
-	ORDER BY start_tick ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bad FROM idgen_grant WHERE namespace = 'ledger') g WHERE bad}),
+	ORDER BY start_tick ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bad FROM _idgen.idgen_grant WHERE namespace = 'ledger') g WHERE bad}),
 	0, 'the recorded grants of a worker do not overlap [S2]');
 $super->close;
 $node->stop;

@@ -137,7 +137,8 @@ my %calls = (
 my %with_tokens = map { $_ => 1 } ('idgen_activate', 'idgen_acquire_grant', 'idgen_deactivate', 'idgen_end_incarnation');
 my @missed = grep { my ($name) = /(\w+)\(/; !$calls{$name} && !$with_tokens{$name} } @signatures;
 is("@missed", '', 'every function of the extension is called');
-my @views = $node->safe_psql('victim', q{SELECT c.oid::pg_catalog.regclass FROM pg_catalog.pg_class c WHERE relname LIKE 'idgen%' AND relkind IN ('r', 'v')}) =~ /(\w+)$/mg;
+my @views = $node->safe_psql('victim', q{SELECT pg_catalog.format('%s.%s', c.relnamespace::pg_catalog.regnamespace, c.relname) FROM pg_catalog.pg_class c WHERE relname LIKE 'idgen%' AND relkind IN ('r', 'v')}) =~ /(\S+)$/mg;
+is(scalar(grep { /^_idgen\./ } @views), 6, 'six tables are read');
 
 sub called
 {
@@ -156,7 +157,7 @@ foreach my $path ('"$user", public', "public, $superuser, pg_catalog", "pg_temp,
 	if ($path =~ /^pg_temp/)
 	{
 		called($session, qq{CREATE TEMP TABLE $_ (namespace pg_catalog.text); CREATE TYPE pg_temp."$_ type" AS ENUM ('a')},
-			"a temporary table $_ is created") foreach grep { /worker|floor|grant/ } @views;
+			"a temporary table $_ is created") foreach map { /^_idgen\.(\w*(?:worker|floor|grant))$/ } @views;
 		called($session, "CREATE TYPE pg_temp.$_ AS ENUM ('a')",
 			"a temporary type $_ is created") foreach grep { /numeric|inet|text/ } @words;
 	}
@@ -181,9 +182,9 @@ foreach my $path ('"$user", public', "public, $superuser, pg_catalog", "pg_temp,
 		"idgen_activate succeeds again with search_path $path");
 	called($session, "SELECT * FROM public.idgen_end_incarnation($held->[1]::bigint)",
 		"idgen_end_incarnation succeeds with search_path $path");
-	called($session, "TABLE public.$_", "the superuser reads $_ with search_path $path") foreach @views;
-	called($session, "INSERT INTO public.$_", 'a row is restored with ' . substr($_, 0, 20) . " and search_path $path")
-	  foreach ("idgen_worker VALUES ($other, 7, 1, NULL)", "idgen_floor VALUES ($other, 1)", "idgen_namespace TABLE public.idgen_namespace");
+	called($session, "TABLE $_", "the superuser reads $_ with search_path $path") foreach @views;
+	called($session, "INSERT INTO _idgen.$_", 'a row is restored with ' . substr($_, 0, 20) . " and search_path $path")
+	  foreach ("idgen_worker VALUES ($other, 7, 1, NULL)", "idgen_floor VALUES ($other, 1)", "idgen_namespace TABLE _idgen.idgen_namespace");
 	$session->close;
 
 	my $monitor = Idgen::Session->new($node, dbname => 'victim', user => 'monitor');
@@ -191,7 +192,7 @@ foreach my $path ('"$user", public', "public, $superuser, pg_catalog", "pg_temp,
 		"a monitoring role sets search_path to $path");
 	called($monitor, "SELECT * FROM public.idgen_trace($id, $default)",
 		"a monitoring role traces an ID with search_path $path");
-	called($monitor, "TABLE public.$_",
+	called($monitor, "TABLE $_",
 		"a monitoring role reads $_ with search_path $path") foreach grep { /stat/ } @views;
 	$monitor->close;
 	$node->safe_psql('victim', q{SELECT pg_catalog.pg_terminate_backend(pid, 10000) FROM pg_catalog.pg_stat_activity WHERE backend_type OPERATOR(pg_catalog.=) 'idgen authority'});

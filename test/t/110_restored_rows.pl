@@ -23,14 +23,14 @@ sub made
 	$ledger->add($name, $result);
 	return is(Idgen::Session::state_of($result), '', "namespace $name issues");
 }
-my $future = '(SELECT 60000 + max(high_water) FROM idgen_worker)';
+my $future = '(SELECT 60000 + max(high_water) FROM _idgen.idgen_worker)';
 
 # --- A statement that runs while rows are restored gets no further ID.
 
 my %restores = (
-	mark => "INSERT INTO idgen_worker VALUES ('NAME', 900, $future, NULL)",
-	floor => "INSERT INTO idgen_floor VALUES ('NAME', $future)",
-	retired => q{INSERT INTO idgen_namespace SELECT (jsonb_populate_record(n, '{"retired": true}')).* FROM idgen_namespace n WHERE name = 'NAME'},
+	mark => "INSERT INTO _idgen.idgen_worker VALUES ('NAME', 900, $future, NULL)",
+	floor => "INSERT INTO _idgen.idgen_floor VALUES ('NAME', $future)",
+	retired => q{INSERT INTO _idgen.idgen_namespace SELECT (jsonb_populate_record(n, '{"retired": true}')).* FROM _idgen.idgen_namespace n WHERE name = 'NAME'},
 );
 foreach my $what (sort keys %restores)
 {
@@ -67,7 +67,7 @@ foreach my $what (sort keys %restores)
 made('format');
 foreach my $change ('"timestamp_bits": 40', '"worker_bits": 9, "last_worker": 511', '"sequence_bits": 11', '"epoch_ms": 1735689600001', '"tick_ms": 2', '"horizon_ms": 60001')
 {
-	is($owner->sqlstate("INSERT INTO idgen_namespace SELECT (jsonb_populate_record(n, '{$change}')).* FROM idgen_namespace n WHERE name = 'format'"),
+	is($owner->sqlstate("INSERT INTO _idgen.idgen_namespace SELECT (jsonb_populate_record(n, '{$change}')).* FROM _idgen.idgen_namespace n WHERE name = 'format'"),
 		'22023', "a restored row with another format is refused: $change");
 }
 $ledger->add('format', $owner->query("SELECT idgen_next('format')"));
@@ -76,8 +76,8 @@ is(Idgen::Session::state_of($owner->query("SELECT idgen_next('format')")), '',
 # The guards are bypassed, as by a restore with --disable-triggers.
 my $session = Idgen::Session->new($node);
 is($session->sqlstate("SELECT idgen_next('format')"), '', 'an open session issues before the format is changed');
-is($owner->sqlstate("BEGIN; ALTER TABLE idgen_namespace DISABLE TRIGGER ALL; UPDATE idgen_namespace SET sequence_bits = 11 WHERE name = 'format';
-	ALTER TABLE idgen_namespace ENABLE ALWAYS TRIGGER idgen_guard_row; ALTER TABLE idgen_namespace ENABLE ALWAYS TRIGGER idgen_guard_truncate; COMMIT"), '',
+is($owner->sqlstate("BEGIN; ALTER TABLE _idgen.idgen_namespace DISABLE TRIGGER ALL; UPDATE _idgen.idgen_namespace SET sequence_bits = 11 WHERE name = 'format';
+	ALTER TABLE _idgen.idgen_namespace ENABLE ALWAYS TRIGGER idgen_guard_row; ALTER TABLE _idgen.idgen_namespace ENABLE ALWAYS TRIGGER idgen_guard_truncate; COMMIT"), '',
 		'the owner can change a format past the guards');
 foreach ([ 'an open session', $session ], [ 'a new session', Idgen::Session->new($node) ])
 {
@@ -92,9 +92,9 @@ foreach ([ 'an open session', $session ], [ 'a new session', Idgen::Session->new
 
 # --- Marks of a namespace that does not exist yet.
 
-is($owner->sqlstate("INSERT INTO idgen_worker VALUES ('early', 3, 1000, NULL)"), '',
+is($owner->sqlstate("INSERT INTO _idgen.idgen_worker VALUES ('early', 3, 1000, NULL)"), '',
 	'a mark can be restored before its namespace');
-is($owner->sqlstate("INSERT INTO idgen_floor VALUES ('early floor', 0)"), '',
+is($owner->sqlstate("INSERT INTO _idgen.idgen_floor VALUES ('early floor', 0)"), '',
 	'a floor can be restored before its namespace');
 foreach my $name ('early', 'early floor')
 {
@@ -105,7 +105,7 @@ foreach my $name ('early', 'early floor')
 	is($owner->sqlstate("SELECT idgen_adopt_namespace('$name')"), '', "the copy $name can be adopted");
 }
 # The same in one transaction, where copies are fenced.
-is($owner->sqlstate("BEGIN; INSERT INTO idgen_worker VALUES ('early at once', 3, 1000, NULL); SELECT idgen_create_namespace('early at once', $long); SELECT idgen_next('early at once')"),
+is($owner->sqlstate("BEGIN; INSERT INTO _idgen.idgen_worker VALUES ('early at once', 3, 1000, NULL); SELECT idgen_create_namespace('early at once', $long); SELECT idgen_next('early at once')"),
 	'IG007', 'a namespace issues nothing in the transaction that restores its mark [S3]');
 $owner->query('ROLLBACK');
 # Nothing is left of it when the transaction is rolled back.
@@ -125,13 +125,13 @@ foreach my $role ('writer', 'any_writer')
 		is($as->sqlstate($restores{$what} =~ s/NAME/coveted/gr), '42501',
 			"role $role, which may only insert, restores no row of kind $what [S3]");
 	}
-	is($as->sqlstate("INSERT INTO idgen_namespace SELECT (jsonb_populate_record(n, '{\"name\": \"theirs\", \"owner\": \"$role\"}')).* FROM idgen_namespace n WHERE name = 'coveted'"),
+	is($as->sqlstate("INSERT INTO _idgen.idgen_namespace SELECT (jsonb_populate_record(n, '{\"name\": \"theirs\", \"owner\": \"$role\"}')).* FROM _idgen.idgen_namespace n WHERE name = 'coveted'"),
 		'42501', "role $role, which may only insert, restores no new namespace [S3]");
 	$as->close;
 }
 is($owner->sqlstate("SELECT idgen_next('coveted')"), '', 'the namespace issues as before after refused restores');
 my $heir = Idgen::Session->new($node, user => 'heir');
-is($heir->sqlstate("INSERT INTO idgen_floor VALUES ('coveted', 0)"), '', 'a role that is a member of the owner may restore');
+is($heir->sqlstate("INSERT INTO _idgen.idgen_floor VALUES ('coveted', 0)"), '', 'a role that is a member of the owner may restore');
 
 # --- A session with session_replication_role = replica restores like any other.
 
@@ -139,9 +139,9 @@ made('replica');
 is($owner->sqlstate('SET session_replication_role = replica'), '',
 	'the owner sets session_replication_role to replica');
 is($owner->sqlstate($restores{mark} =~ s/NAME/replica/r), '', 'a session with the role replica can restore a mark');
-is($owner->sqlstate(q{INSERT INTO idgen_namespace SELECT (jsonb_populate_record(n, '{"name": "new in replica"}')).* FROM idgen_namespace n WHERE name = 'coveted'}), '',
+is($owner->sqlstate(q{INSERT INTO _idgen.idgen_namespace SELECT (jsonb_populate_record(n, '{"name": "new in replica"}')).* FROM _idgen.idgen_namespace n WHERE name = 'coveted'}), '',
 	'a session with the role replica can restore a namespace');
-is($owner->sqlstate('DELETE FROM idgen_worker'), '55000',
+is($owner->sqlstate('DELETE FROM _idgen.idgen_worker'), '55000',
 	'a session with the role replica cannot delete a mark [S3]');
 is($owner->sqlstate('RESET session_replication_role'), '', 'the owner resets session_replication_role');
 is($owner->sqlstate("SELECT idgen_next('$_')"), 'IG007',
@@ -155,12 +155,12 @@ is($owner->sqlstate(q{SELECT idgen_create_namespace('raced', promotion => 'fence
 is($owner->sqlstate(q{BEGIN; SELECT idgen_alter_namespace('raced', durability => 'quorum')}), '',
 	'the namespace gets quorum in a transaction that stays open');
 my $restorer = Idgen::Session->new($node);
-$restorer->send(q{INSERT INTO idgen_namespace SELECT (jsonb_populate_record(n, '{"promotion": "refuse"}')).* FROM idgen_namespace n WHERE name = 'raced'});
+$restorer->send(q{INSERT INTO _idgen.idgen_namespace SELECT (jsonb_populate_record(n, '{"promotion": "refuse"}')).* FROM _idgen.idgen_namespace n WHERE name = 'raced'});
 ok($node->poll_query_until('postgres', 'SELECT wait_event_type = \'Lock\' FROM pg_stat_activity WHERE pid = ' . $restorer->pid),
 	'a session that restores another policy waits for the open transaction');
 is($owner->sqlstate('COMMIT'), '', 'the transaction that chose quorum commits');
 is(Idgen::Session::state_of($restorer->wait(60)), '', 'the restore of another policy succeeds');
-is($owner->value(q{SELECT durability || ' ' || promotion FROM idgen_namespace WHERE name = 'raced'}), 'quorum fence',
+is($owner->value(q{SELECT durability || ' ' || promotion FROM _idgen.idgen_namespace WHERE name = 'raced'}), 'quorum fence',
 	'the policy that was chosen during the restore is kept [S4]');
 
 $ledger->is_unique('restored rows');

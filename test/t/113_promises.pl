@@ -24,7 +24,7 @@ sub database
 	return Idgen::Session->new($node, dbname => $name);
 }
 
-sub external_end { return $_[0]->value(q{SELECT external_end FROM idgen_floor WHERE namespace = 'n'}); }
+sub external_end { return $_[0]->value(q{SELECT external_end FROM _idgen.idgen_floor WHERE namespace = 'n'}); }
 
 sub refused
 {
@@ -54,13 +54,13 @@ $session->value("SELECT idgen_deactivate($longer->{incarnation}, '$longer->{toke
 is(external_end($session), $longer->{end_ms_exclusive}, 'giving a grant back does not lower the promise [S3]');
 $session->value(q{SELECT idgen_fence_namespace('n')});
 is(external_end($session), $longer->{end_ms_exclusive}, 'a fence does not lower the promise [S3]');
-cmp_ok($session->value(q{SELECT floor FROM idgen_floor WHERE namespace = 'n'}), '>', $longer->{end_ms_exclusive},
+cmp_ok($session->value(q{SELECT floor FROM _idgen.idgen_floor WHERE namespace = 'n'}), '>', $longer->{end_ms_exclusive},
 	'a fence rises above the promise');
-is($session->value(q{SELECT mark_sum = (SELECT sum(high_water) FROM idgen_worker WHERE namespace = 'n')
-	+ (SELECT floor + external_end FROM idgen_floor WHERE namespace = 'n') FROM idgen_authority WHERE namespace = 'n'}), 't',
+is($session->value(q{SELECT mark_sum = (SELECT sum(high_water) FROM _idgen.idgen_worker WHERE namespace = 'n')
+	+ (SELECT floor + external_end FROM _idgen.idgen_floor WHERE namespace = 'n') FROM _idgen.idgen_authority WHERE namespace = 'n'}), 't',
 		'the promise counts in the sum of the marks [S3]');
-$session->query(q{BEGIN; ALTER TABLE idgen_floor DISABLE TRIGGER ALL; UPDATE idgen_floor SET external_end = external_end - 1 WHERE namespace = 'n';
-	ALTER TABLE idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_row; ALTER TABLE idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_truncate; COMMIT});
+$session->query(q{BEGIN; ALTER TABLE _idgen.idgen_floor DISABLE TRIGGER ALL; UPDATE _idgen.idgen_floor SET external_end = external_end - 1 WHERE namespace = 'n';
+	ALTER TABLE _idgen.idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_row; ALTER TABLE _idgen.idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_truncate; COMMIT});
 is($session->sqlstate(q{SELECT * FROM idgen_activate('n')}), 'IG005',
 	'a promise that was lowered past the guards is noticed [S3]');
 $session->close;
@@ -73,7 +73,7 @@ $held = Generator::activate($session, 'n');
 ok( wait_until(
 		sub {
 			$session->query(q{SELECT count(*) FROM idgen_next_batch(200, 'n')});
-			return $session->value("SELECT incarnation <> $held->{incarnation} FROM idgen_worker WHERE namespace = 'n' AND worker = $held->{worker}") eq 't';
+			return $session->value("SELECT incarnation <> $held->{incarnation} FROM _idgen.idgen_worker WHERE namespace = 'n' AND worker = $held->{worker}") eq 't';
 		}),
 	'the worker of an external generator goes to a cursor of the server');
 refused($session, 'DROP EXTENSION idgen',
@@ -105,7 +105,7 @@ ok( wait_until(
 			{
 				$session->query(q{SELECT idgen_next('m')});
 				Time::HiRes::sleep(0.1);
-				return 1 if $session->value("SELECT count(*) FROM idgen_incarnation WHERE incarnation = $held->{incarnation}") == 0;
+				return 1 if $session->value("SELECT count(*) FROM _idgen.idgen_incarnation WHERE incarnation = $held->{incarnation}") == 0;
 			}
 			return 0;
 		}, 120),
@@ -125,7 +125,7 @@ refused($session, 'DROP EXTENSION idgen',
 # --- Other commands that would drop the tables.
 
 refused($session, 'DROP SCHEMA public CASCADE', 'DROP SCHEMA is refused while the promise lasts [S3]');
-foreach my $table (qw(idgen_floor idgen_worker idgen_namespace idgen_grant))
+foreach my $table (qw(_idgen.idgen_floor _idgen.idgen_worker _idgen.idgen_namespace _idgen.idgen_grant))
 {
 	$session->query("BEGIN; ALTER EXTENSION idgen DROP TABLE $table");
 	refused($session, "DROP TABLE $table CASCADE", "DROP TABLE $table is refused while the promise lasts [S3]");
@@ -136,11 +136,11 @@ refused($session, 'DROP EXTENSION idgen',
 cmp_ok($session->value(q{SELECT idgen_next('n')}), '>', 0, 'the namespace issues as before after all refused drops');
 
 # Damaged tables hide no promise and raise no unexpected error.
-$session->query('BEGIN; ALTER TABLE idgen_floor ADD COLUMN more int');
+$session->query('BEGIN; ALTER TABLE _idgen.idgen_floor ADD COLUMN more int');
 refused($session, 'DROP EXTENSION idgen',
-	'DROP EXTENSION is refused although a column was added to idgen_floor [S3]');
-is($session->sqlstate('BEGIN; ALTER EXTENSION idgen DROP TABLE idgen_namespace; ALTER TABLE idgen_namespace RENAME TO elsewhere; DROP EXTENSION idgen CASCADE; ROLLBACK'), '',
-	'the extension can be dropped when idgen_namespace was taken out of it and renamed');
+	'DROP EXTENSION is refused although a column was added to _idgen.idgen_floor [S3]');
+is($session->sqlstate('BEGIN; ALTER EXTENSION idgen DROP TABLE _idgen.idgen_namespace; ALTER TABLE _idgen.idgen_namespace RENAME TO elsewhere; DROP EXTENSION idgen CASCADE; ROLLBACK'), '',
+	'the extension can be dropped when _idgen.idgen_namespace was taken out of it and renamed');
 $session->query('ROLLBACK');
 $session->close;
 
@@ -175,17 +175,17 @@ is(external_end($target), $promised, 'a restored dump has the promise of the ori
 is($target->sqlstate(q{SELECT idgen_next('n')}), 'IG007',
 	'a restored namespace issues nothing before it is adopted [S9]');
 $target->value(q{SELECT idgen_adopt_namespace('n')});
-cmp_ok($target->value(q{SELECT floor FROM idgen_floor WHERE namespace = 'n'}), '>', $promised,
+cmp_ok($target->value(q{SELECT floor FROM _idgen.idgen_floor WHERE namespace = 'n'}), '>', $promised,
 	'adoption raises the floor above the promise [S9]');
-$target->value(q{INSERT INTO idgen_floor VALUES ('n', 0, 1)});
+$target->value(q{INSERT INTO _idgen.idgen_floor VALUES ('n', 0, 1)});
 is(external_end($target), $promised, 'a restored row with a lesser promise lowers nothing [S3]');
-$target->value("INSERT INTO idgen_floor VALUES ('n', 0, $promised + 10000)");
+$target->value("INSERT INTO _idgen.idgen_floor VALUES ('n', 0, $promised + 10000)");
 is(external_end($target), $promised + 10000, 'a restored row with a greater promise raises it [S3]');
 is($target->sqlstate(q{SELECT idgen_next('n')}), 'IG007',
 	'a restored row with a greater promise makes the namespace a copy [S3]');
-$target->value("INSERT INTO idgen_floor VALUES ('n', 0, $promised + 300000)");
+$target->value("INSERT INTO _idgen.idgen_floor VALUES ('n', 0, $promised + 300000)");
 $target->value(q{SELECT idgen_adopt_namespace('n')});
-cmp_ok($target->value(q{SELECT floor FROM idgen_floor WHERE namespace = 'n'}), '>', $promised + 300000,
+cmp_ok($target->value(q{SELECT floor FROM _idgen.idgen_floor WHERE namespace = 'n'}), '>', $promised + 300000,
 	'adoption raises the floor above a promise that is greater than all marks [S9]');
 $_->close foreach ($session, $target);
 

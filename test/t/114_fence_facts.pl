@@ -18,7 +18,7 @@ my $session = Idgen::Session->new($node);
 my $clock = q{((extract(epoch FROM clock_timestamp()) - 1735689600) * 1000)::bigint};
 $session->value("SELECT idgen_create_namespace('$_', promotion => 'fence', horizon => '$horizon ms'), idgen_next('default')") foreach qw(plain clock mark above promoted);
 $session->value("SELECT idgen_next('$_')") foreach qw(plain clock mark above promoted);
-sub floor_of { my ($namespace, $by) = @_; return ($by // $session)->value("SELECT floor FROM idgen_floor WHERE namespace = '$namespace'"); }
+sub floor_of { my ($namespace, $by) = @_; return ($by // $session)->value("SELECT floor FROM _idgen.idgen_floor WHERE namespace = '$namespace'"); }
 sub fence { my ($namespace, $above) = @_; is($session->sqlstate("SELECT idgen_fence_namespace('$namespace', $above)"), '',
 	"namespace $namespace can be fenced"); return floor_of($namespace); }
 
@@ -36,11 +36,11 @@ my $now = $session->value("SELECT $clock");
 cmp_ok(fence('plain', 'NULL'), '>=', $now + $horizon + $error, 'a fence lies past the clock [S9]');
 
 my $last = $session->value("SELECT $clock + 60000");
-tamper('idgen_authority', "UPDATE idgen_authority SET last_clock = $last WHERE namespace = 'clock'");
+tamper('_idgen.idgen_authority', "UPDATE _idgen.idgen_authority SET last_clock = $last WHERE namespace = 'clock'");
 cmp_ok(fence('clock', 'NULL'), '>=', $last + $horizon + $error, 'a fence lies past the clock of the last grant [S9]');
 
-my $mark = $session->value(q{SELECT max(high_water) + 60000 FROM idgen_worker WHERE namespace = 'mark'});
-tamper('idgen_worker', "UPDATE idgen_worker SET high_water = high_water + 60000 WHERE namespace = 'mark' AND high_water = $mark - 60000");
+my $mark = $session->value(q{SELECT max(high_water) + 60000 FROM _idgen.idgen_worker WHERE namespace = 'mark'});
+tamper('_idgen.idgen_worker', "UPDATE _idgen.idgen_worker SET high_water = high_water + 60000 WHERE namespace = 'mark' AND high_water = $mark - 60000");
 cmp_ok(fence('mark', 'NULL'), '>=', $mark + $error, 'a fence lies past the highest mark [S9]');
 
 my $above = $session->value(q{SELECT idgen_lower_bound(clock_timestamp() + interval '60 s', 'above')});
@@ -52,7 +52,7 @@ SKIP:
 	my $behind = Idgen::Clock->new;
 	$behind->set('-1h');
 	my $standby = standby_of($node, 'behind', clock => $behind);
-	ok($session->poll(qq{SELECT $clock > max(high_water) + 3000 FROM idgen_worker WHERE namespace = 'promoted'}, 't'),
+	ok($session->poll(qq{SELECT $clock > max(high_water) + 3000 FROM _idgen.idgen_worker WHERE namespace = 'promoted'}, 't'),
 		'all grants of the namespace ended seconds ago');
 	$session->value('CREATE TABLE committed (n int)');
 	my $committed = $session->value("SELECT $clock");

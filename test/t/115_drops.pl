@@ -153,7 +153,7 @@ foreach my $what ('nothing', sort keys %passes)
 	my $session = session('damaged');
 	my $held = Generator::activate($session, 'n');
 	my ($last) = (Generator::ids_of($held, 1, 2))[-1];
-	is($session->sqlstate('ALTER TABLE idgen_floor RENAME TO hidden'), '',
+	is($session->sqlstate('ALTER TABLE _idgen.idgen_floor RENAME TO hidden'), '',
 		'the table of the promises can be renamed by the superuser');
 	is($session->sqlstate('DROP EXTENSION idgen CASCADE'), '',
 		'the extension is dropped although a table of it is missing');
@@ -252,7 +252,7 @@ is($session->sqlstate(q{SELECT idgen_next('n')}), '', 'the namespace issues afte
 $result = $session->query(q{SET idgen.wait_timeout = '1s'; SELECT * FROM idgen_activate('n')});
 like(join(' ', map { $_ // '' } @{ $result->{error} // {} }{ 'C', 'D' }), qr/^IG005 could not write file/,
 	'an external grant is refused while the file of bounds cannot be written [S3]');
-is($session->value(q{SELECT external_end FROM idgen_floor WHERE namespace = 'n'}), 0,
+is($session->value(q{SELECT external_end FROM _idgen.idgen_floor WHERE namespace = 'n'}), 0,
 	'a refused external grant promises nothing');
 chmod 0700, $directory or die $!;
 $session->value(q{SET idgen.wait_timeout = '20s'});
@@ -306,7 +306,7 @@ $session = session('overwritten');
 my ($overwritten) = $session->column(q{SELECT * FROM idgen_next_batch(4, 'n')});
 cmp_ok($overwritten // 0, '>', (Generator::ids_of($held, 1, 2))[-1],
 	'IDs that the backup does not know of are not issued again [S9]');
-is($session->value(q{SELECT count(*) FROM idgen_incarnation WHERE state = 'active' AND kind = 'external'}), 0,
+is($session->value(q{SELECT count(*) FROM _idgen.idgen_incarnation WHERE state = 'active' AND kind = 'external'}), 0,
 	'the external incarnations of the backup have ended [S9]');
 $session->close;
 

@@ -51,7 +51,7 @@ sub refused { my $result = $session->query($activate); return ($result->{error}{
 chmod 0500, $directory or die $!;
 $session->value(q{SET idgen.wait_timeout = '1s'});
 ok(wait_until(\&refused, 60), 'an external grant past the bound is refused while the file cannot be written [S3]');
-my $grants = q{SELECT count(*) FROM idgen_grant WHERE namespace = 'n' AND request_id IS NULL AND incarnation IN (SELECT incarnation FROM idgen_incarnation WHERE kind = 'server')};
+my $grants = q{SELECT count(*) FROM _idgen.idgen_grant WHERE namespace = 'n' AND request_id IS NULL AND incarnation IN (SELECT incarnation FROM _idgen.idgen_incarnation WHERE kind = 'server')};
 my $before = $session->value($grants);
 ok(wait_until(sub { $session->value(q{SELECT idgen_next('n')}); return $session->value($grants) > $before; }, 60),
 	'the server gets grants for itself while the file of bounds cannot be written');

@@ -105,7 +105,7 @@ is($watcher->value(q{SELECT abs(extract(epoch FROM granted_until - clock_timesta
 ok(wait_until(sub { $session->value(q{SELECT idgen_next('count')}); ($watcher->value(q{SELECT max(runway_ms) FROM idgen_stat_cursor WHERE namespace = 'count'}) // 0) > 500 }, 30),
 	'a cursor in use is granted ahead');
 cmp_ok($watcher->value(q{SELECT max(runway_ms) FROM idgen_stat_cursor WHERE namespace = 'count'}), '<=', 10_000, 'and not past the horizon');
-is($super->value(q{SELECT count(*) FROM idgen_stat_cursor c JOIN idgen_incarnation i USING (incarnation) WHERE i.worker = c.worker AND i.state = 'active'}),
+is($super->value(q{SELECT count(*) FROM idgen_stat_cursor c JOIN _idgen.idgen_incarnation i USING (incarnation) WHERE i.worker = c.worker AND i.state = 'active'}),
 	$watcher->value('SELECT count(*) FROM idgen_stat_cursor'), 'its incarnation is the recorded one');
 
 # the authority
@@ -171,14 +171,14 @@ is(of('fenced')->{state}, 'issuing', 'a namespace issues');
 $super->value(q{SELECT idgen_fence_namespace('fenced')});
 $row = of('fenced');
 is(numbers($row, qw(state fences)), 'state=fenced fences=1', 'a fence is shown');
-is($super->value(q{SELECT fenced_until = to_timestamp((epoch_ms + floor * tick_ms) / 1000.0) FROM idgen_stat_namespace s JOIN idgen_namespace n ON n.name = s.namespace
-	JOIN idgen_floor f ON f.namespace = n.name WHERE n.name = 'fenced'}), 't', 'with its end');
+is($super->value(q{SELECT fenced_until = to_timestamp((epoch_ms + floor * tick_ms) / 1000.0) FROM idgen_stat_namespace s JOIN _idgen.idgen_namespace n ON n.name = s.namespace
+	JOIN _idgen.idgen_floor f ON f.namespace = n.name WHERE n.name = 'fenced'}), 't', 'with its end');
 is($watcher->value(q{SELECT fenced_until BETWEEN clock_timestamp() AND clock_timestamp() + interval '5 s' FROM idgen_stat_namespace WHERE namespace = 'fenced'}), 't', 'which is near');
 ok(wait_until(sub { of('fenced')->{state} eq 'issuing' }, 30), 'it passes');
 is(of('fenced')->{fenced_until}, undef, 'and is over');
 is($session->sqlstate(q{SELECT idgen_next('fenced')}), '', 'IDs come again');
 # a restored floor at the end of all that its format can hold
-$super->value(q{INSERT INTO idgen_floor VALUES ('far', 2305843009213693952)});
+$super->value(q{INSERT INTO _idgen.idgen_floor VALUES ('far', 2305843009213693952)});
 is($watcher->sqlstate('SELECT * FROM idgen_stat_namespace'), '', 'a fence beyond all times does not spoil the view') or diag(explain($watcher->{last_error}));
 
 # --- External generators.
@@ -208,14 +208,14 @@ my $json = $watcher->query(q{SELECT workers FROM idgen_stat_namespace WHERE name
 is(Idgen::Session::state_of($json), '', 'a namespace with 31 worker bits does not spoil the view') or diag(explain($json->{error}));
 is($json->{rows}[0] ? $json->{rows}[0][0] : undef, 2**31, 'it has that many');
 # without its identity it is a copy
-$super->query(q{ALTER TABLE idgen_authority DISABLE TRIGGER ALL; DELETE FROM idgen_authority WHERE namespace = 'wide';
-	ALTER TABLE idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_row; ALTER TABLE idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_truncate});
+$super->query(q{ALTER TABLE _idgen.idgen_authority DISABLE TRIGGER ALL; DELETE FROM _idgen.idgen_authority WHERE namespace = 'wide';
+	ALTER TABLE _idgen.idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_row; ALTER TABLE _idgen.idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_truncate});
 is(of('wide')->{state}, 'copied', 'an identity lost: a copy');
 # a copy that has an identity, of a server with other files
 create_database($node, 'copy');
 my $copy = Idgen::Session->new($node, dbname => 'copy');
-$copy->query(q{ALTER TABLE idgen_authority DISABLE TRIGGER ALL; UPDATE idgen_authority SET control_inode = control_inode + 1;
-	ALTER TABLE idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_row; ALTER TABLE idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_truncate});
+$copy->query(q{ALTER TABLE _idgen.idgen_authority DISABLE TRIGGER ALL; UPDATE _idgen.idgen_authority SET control_inode = control_inode + 1;
+	ALTER TABLE _idgen.idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_row; ALTER TABLE _idgen.idgen_authority ENABLE ALWAYS TRIGGER idgen_guard_truncate});
 is($copy->sqlstate('SELECT idgen_next()'), 'IG007', 'the copy refuses');
 is($copy->value(q{SELECT last_error || ' ' || errors FROM idgen_stat_namespace WHERE namespace = 'default'}), 'IG007 1', 'and says so');
 $copy->close;
@@ -264,7 +264,7 @@ my @looks = ('SELECT * FROM idgen_stat_namespace', 'SELECT * FROM idgen_stat_cur
 is(join(' ', map { $watcher->sqlstate($_) } @looks), ' ' x $#looks, 'pg_monitor looks');
 is(join(' ', map { $outsider->sqlstate($_) } @looks), join(' ', ('42501') x @looks), 'others do not');
 is(join(' ', map { $_->sqlstate('SELECT idgen_stat_reset()') } ($watcher, $outsider)), '42501 42501', 'and neither resets');
-is($watcher->sqlstate("SELECT * FROM $_"), '42501', "pg_monitor does not read $_") foreach qw(idgen_incarnation idgen_grant idgen_worker);
+is($watcher->sqlstate("SELECT * FROM $_"), '42501', "pg_monitor does not read $_") foreach qw(_idgen.idgen_incarnation _idgen.idgen_grant _idgen.idgen_authority);
 $outsider->close;
 
 # --- Watched all the time, it is not disturbed.

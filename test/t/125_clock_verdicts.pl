@@ -58,9 +58,9 @@ sub nothing_stored
 {
 	my ($name) = @_;
 	my $now = int(Time::HiRes::time() * 1000);
-	is($session->value("SELECT count(*) FROM idgen_worker w JOIN idgen_namespace n ON n.name = w.namespace
+	is($session->value("SELECT count(*) FROM _idgen.idgen_worker w JOIN _idgen.idgen_namespace n ON n.name = w.namespace
 		WHERE n.epoch_ms + w.high_water * n.tick_ms > $now + 20000"), 0, "no mark is stored in the future $name");
-	is($session->value("SELECT count(*) FROM idgen_floor f JOIN idgen_namespace n ON n.name = f.namespace
+	is($session->value("SELECT count(*) FROM _idgen.idgen_floor f JOIN _idgen.idgen_namespace n ON n.name = f.namespace
 		WHERE n.epoch_ms + f.floor * n.tick_ms > $now + 20000"), 0, "no floor is stored in the future $name");
 	return;
 }

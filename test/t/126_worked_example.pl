@@ -48,9 +48,9 @@ issues('example', 20496, 'the first ID has tick 160, worker 1 and sequence 0');
 issues('example', 20497, 'the second ID has sequence 1');
 issues('example', 20498, 'the third ID has sequence 2');
 issues($_, 20496, "the first ID of namespace $_ is the same as in another namespace") foreach qw(back jump again);
-ok($session->poll(q{SELECT count(*) >= 2 FROM idgen_grant WHERE namespace = 'example'}, 't'),
+ok($session->poll(q{SELECT count(*) >= 2 FROM _idgen.idgen_grant WHERE namespace = 'example'}, 't'),
 	'a second grant comes before it is needed');
-is($session->value(q{SELECT string_agg(format('%s: [%s,%s)', worker, start_tick, end_tick), ' ' ORDER BY start_tick) FROM (SELECT * FROM idgen_grant WHERE namespace = 'example' ORDER BY start_tick LIMIT 2) g}),
+is($session->value(q{SELECT string_agg(format('%s: [%s,%s)', worker, start_tick, end_tick), ' ' ORDER BY start_tick) FROM (SELECT * FROM _idgen.idgen_grant WHERE namespace = 'example' ORDER BY start_tick LIMIT 2) g}),
 	'1: [160,200) 1: [200,240)', 'the first two grants are [160,200) and [200,240) of worker 1');
 
 # --- The clock goes from tick 160 back to 158, and to 160 again.
@@ -101,7 +101,7 @@ $_->close foreach @pair;
 
 # --- A restart at tick 158.
 
-my $mark = $session->value(q{SELECT high_water FROM idgen_worker WHERE namespace = 'again'});
+my $mark = $session->value(q{SELECT high_water FROM _idgen.idgen_worker WHERE namespace = 'again'});
 $session->close;
 $node->stop;
 tick(158);
@@ -114,7 +114,7 @@ tick($mark);
 $session->close;
 $session = Idgen::Session->new($node);
 issues('again', ($mark << 7) + 16, 'the first ID after the restart begins where the last grant ended [S5]');
-is($session->value(q{SELECT count(DISTINCT incarnation) FROM idgen_grant WHERE namespace = 'again'}), 2,
+is($session->value(q{SELECT count(DISTINCT incarnation) FROM _idgen.idgen_grant WHERE namespace = 'again'}), 2,
 	'the IDs after the restart are from a second incarnation [S5]');
 
 $node->stop;

@@ -32,7 +32,7 @@ is(lineage($source, 'orders'), $orders, 'issuing does not change the lineage');
 $source->value(q{SELECT idgen_alter_namespace('orders', grant_interval => '400 ms')});
 $source->value(q{SELECT idgen_fence_namespace('orders')});
 is(lineage($source, 'orders'), $orders, 'a change of policy and a fence do not change the lineage');
-is($source->value(q{SELECT lineage FROM idgen_namespace WHERE name = 'orders'}), $orders,
+is($source->value(q{SELECT lineage FROM _idgen.idgen_namespace WHERE name = 'orders'}), $orders,
 	'the lineage is in the row that is dumped');
 ok(wait_until(sub { $source->sqlstate(q{SELECT idgen_next('orders')}) eq '' }),
 	'the namespace issues after the fence');
@@ -90,9 +90,9 @@ is(lineage($source, 'default'), $default, 'the original of a copied database kee
 
 # --- A row without a lineage.
 
-is($used->sqlstate(q{INSERT INTO idgen_namespace SELECT (jsonb_populate_record(n, '{"name": "none", "lineage": null}')).* FROM idgen_namespace n WHERE name = 'orders'}), '23502',
+is($used->sqlstate(q{INSERT INTO _idgen.idgen_namespace SELECT (jsonb_populate_record(n, '{"name": "none", "lineage": null}')).* FROM _idgen.idgen_namespace n WHERE name = 'orders'}), '23502',
 	'a restored namespace without a lineage is refused');
-is($used->sqlstate(q{UPDATE idgen_namespace SET lineage = gen_random_uuid()}), '55000',
+is($used->sqlstate(q{UPDATE _idgen.idgen_namespace SET lineage = gen_random_uuid()}), '55000',
 	'the lineage of a namespace cannot be updated');
 
 $_->close foreach ($source, $restored, $used, $copied);

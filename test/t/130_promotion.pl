@@ -91,7 +91,7 @@ $ledger->is_unique('two servers under split');
 # For a check below: a namespace that the promoted server has created, and that was never fenced.
 $standby->safe_psql('postgres', "SELECT idgen_create_namespace('later', worker_bits => 5, horizon => '2 s', promotion => 'split')");
 issue($standby, 'later');
-my $recorded = $standby->safe_psql('postgres', "SELECT recorded_at FROM idgen_authority WHERE namespace = 'later'");
+my $recorded = $standby->safe_psql('postgres', "SELECT recorded_at FROM _idgen.idgen_authority WHERE namespace = 'later'");
 
 # The standby of a promoted server is promoted right after it. It is fenced, since its grandparent may issue from the
 # same half.
@@ -113,7 +113,7 @@ ok($second->poll_query_until('postgres', "SELECT clock_timestamp() > '$recorded'
 issue($second, 'later');
 is($second->safe_psql('postgres', <<"SQL"), 't', 'the floor of a server whose parent is old is past all that its grandparent can have granted [S9]');
 SELECT f.floor >= (extract(epoch FROM '$recorded'::timestamptz - timestamptz '2025-01-01 00:00:00+00') + 3) * 1000 - 1
-FROM idgen_floor f WHERE f.namespace = 'later'
+FROM _idgen.idgen_floor f WHERE f.namespace = 'later'
 SQL
 $ledger->is_unique('two servers and a grandchild under split');
 

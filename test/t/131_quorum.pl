@@ -63,7 +63,7 @@ sub ends
 	return $result;
 }
 
-sub grants { my ($namespace, $where) = @_; return $session->value("SELECT count(*) FROM idgen_grant WHERE namespace = '$namespace'" . ($where ? " AND $where" : '')); }
+sub grants { my ($namespace, $where) = @_; return $session->value("SELECT count(*) FROM _idgen.idgen_grant WHERE namespace = '$namespace'" . ($where ? " AND $where" : '')); }
 
 # --- No standby confirms.
 
@@ -221,7 +221,7 @@ is(state(issue('changed')), 'IG005', 'a second cursor waits for a standby after 
 signal_receivers('CONT');
 ends('changed', '', 'the namespace issues when both cursors are confirmed');
 is($session->value(q{SELECT string_agg(c.incarnation::text, ' ') FROM idgen_stat_cursor c WHERE namespace = 'changed'}),
-	$session->value(q{SELECT incarnation FROM idgen_incarnation WHERE namespace = 'changed' ORDER BY activated_at DESC LIMIT 1}),
+	$session->value(q{SELECT incarnation FROM _idgen.idgen_incarnation WHERE namespace = 'changed' ORDER BY activated_at DESC LIMIT 1}),
 		'the cursor activated last is the one that issues [S5]');
 
 # Where nothing needs a confirmation any more, an unconfirmed grant delays nothing.
@@ -246,29 +246,29 @@ ends('locked', '', 'namespace locked issues before a fence of it fails');
 signal_receivers('STOP');
 is(state(issue('waits')), 'IG005', 'a first cursor waits for a standby before another namespace fails');
 my $holder = Idgen::Session->new($node);
-$holder->query(q{BEGIN; SELECT FROM idgen_incarnation WHERE namespace = 'locked' FOR UPDATE});
+$holder->query(q{BEGIN; SELECT FROM _idgen.idgen_incarnation WHERE namespace = 'locked' FOR UPDATE});
 like($session->query(q{SELECT idgen_fence_namespace('locked')})->{error}{D}, qr/lock timeout/,
 	'a fence of another namespace fails by a lock timeout');
 is(state(issue('waits')), 'IG005', 'a first cursor still waits after another namespace has failed');
-is($session->value(q{SELECT count(*) FROM idgen_incarnation WHERE namespace = 'waits'}), 1,
+is($session->value(q{SELECT count(*) FROM _idgen.idgen_incarnation WHERE namespace = 'waits'}), 1,
 	'a first cursor that waits is the only incarnation of its namespace [S2]');
 $holder->query('ROLLBACK');
 signal_receivers('CONT');
 ends('waits', '', 'a first cursor that waited issues when a standby confirms');
-is($session->value(q{SELECT count(*) FROM idgen_incarnation WHERE namespace = 'waits'}), 1,
+is($session->value(q{SELECT count(*) FROM _idgen.idgen_incarnation WHERE namespace = 'waits'}), 1,
 	'a first cursor that issues is the only incarnation of its namespace [S2]');
 
 # A cursor whose incarnation is ended while its first grant waits is not used.
 signal_receivers('STOP');
 is(state(issue('ended')), 'IG005', 'a first cursor waits for a standby before its incarnation is ended');
-my $ended = $session->value(q{SELECT incarnation FROM idgen_incarnation WHERE namespace = 'ended'});
+my $ended = $session->value(q{SELECT incarnation FROM _idgen.idgen_incarnation WHERE namespace = 'ended'});
 $result = known_cause($session, "SELECT idgen_end_incarnation($ended)");
 is(state($result), 'IG005', 'the end of an incarnation is not confirmed while no standby confirms [S4]');
 is($result->{error}{M}, 'the authority of the incarnation is unavailable',
 	'the error for the end of an incarnation names no namespace');
 signal_receivers('CONT');
 ends('ended', '', 'another cursor issues in place of an ended one');
-is($session->value(q{SELECT count(*) FROM idgen_stat_cursor c JOIN idgen_incarnation i USING (incarnation) WHERE i.namespace = 'ended' AND i.state <> 'active'}), 0,
+is($session->value(q{SELECT count(*) FROM idgen_stat_cursor c JOIN _idgen.idgen_incarnation i USING (incarnation) WHERE i.namespace = 'ended' AND i.state <> 'active'}), 0,
 	'no cursor is used whose incarnation was ended [S5]');
 
 # A grant stays with its cursor when the authority process ends while it waits.
@@ -330,7 +330,7 @@ ok(wait_until(sub { $session->value("SELECT coalesce(wait_event_type, '') FROM p
 	'a session waits for another one that changes the policy');
 $session->query('COMMIT');
 is(state($waiting->wait(30)), '22023', 'a session that waited changes the policy that the other one has committed');
-is($session->value(q{SELECT durability || ' ' || promotion FROM idgen_namespace WHERE name = 'quick'}), 'quorum trust',
+is($session->value(q{SELECT durability || ' ' || promotion FROM _idgen.idgen_namespace WHERE name = 'quick'}), 'quorum trust',
 	'the policy is the one that the first session has committed');
 $session->query(q{SET synchronous_commit = off; BEGIN; SELECT idgen_alter_namespace('quick', promotion => 'fence')});
 my $before = $session->value('SELECT pg_current_wal_insert_lsn()');
@@ -402,7 +402,7 @@ $standby{a}->append_conf('postgresql.conf', "primary_conninfo = 'host=/nonexiste
 $standby{a}->start;
 $standby{a}->promote;
 my $new = Idgen::Session->new($standby{a});
-my $marks = $new->value(q{SELECT json_object_agg(worker, high_water) FROM idgen_worker WHERE namespace = 'trusted'});
+my $marks = $new->value(q{SELECT json_object_agg(worker, high_water) FROM _idgen.idgen_worker WHERE namespace = 'trusted'});
 is($session->value("SELECT count(*) FROM unnest('{" . join(',', @{ $ids{trusted} }) . "}'::bigint[]) id, idgen_decode(id, 'trusted') d
 	WHERE d.tick >= coalesce(('$marks'::json ->> d.worker::text)::bigint, 0)"), 0,
 		'every ID that was issued lies below the marks that the standby has confirmed [S4]');

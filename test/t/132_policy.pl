@@ -39,7 +39,7 @@ foreach my $case (
 	like($result->{error}{D} // '', qr/changes its durability/,
 		"the detail for $name says that the namespace changes its durability");
 }
-is($session->value(qq{SELECT count(*) FROM idgen_incarnation WHERE state = 'active' AND incarnation IN ($held->{incarnation}, $ended->{incarnation})}), 2,
+is($session->value(qq{SELECT count(*) FROM _idgen.idgen_incarnation WHERE state = 'active' AND incarnation IN ($held->{incarnation}, $ended->{incarnation})}), 2,
 	'no request has ended an incarnation while the policy is being changed');
 is(state($session->query(q{SELECT idgen_next('other')})), '',
 	'another namespace issues while a policy is being changed');
@@ -72,10 +72,10 @@ is(state(known_cause($session, q{SELECT idgen_next('waits')})), '', 'a cursor of
 is(state(known_cause($session, q{SELECT * FROM idgen_activate('waits')})), '',
 	'an external incarnation has the other one of two workers');
 my $holder = Idgen::Session->new($node);
-$holder->query(q{BEGIN; SELECT FROM idgen_incarnation WHERE namespace = 'waits' FOR UPDATE});
+$holder->query(q{BEGIN; SELECT FROM _idgen.idgen_incarnation WHERE namespace = 'waits' FOR UPDATE});
 my $next = Idgen::Session->new($node);
 $next->query(q{SET idgen.wait_timeout = '10min'});
-ok(wait_until(sub { $session->value(q{SELECT max(end_tick) < (extract(epoch FROM clock_timestamp()) - 1735689600) * 1000 FROM idgen_grant JOIN idgen_incarnation USING (incarnation) WHERE idgen_grant.namespace = 'waits' AND kind = 'external'}) eq 't' }, 60),
+ok(wait_until(sub { $session->value(q{SELECT max(end_tick) < (extract(epoch FROM clock_timestamp()) - 1735689600) * 1000 FROM _idgen.idgen_grant JOIN _idgen.idgen_incarnation USING (incarnation) WHERE _idgen.idgen_grant.namespace = 'waits' AND kind = 'external'}) eq 't' }, 60),
 	'the grant of the external incarnation is over');
 $next->send(q{SELECT * FROM idgen_activate('waits')});
 my $worker = worker_in($node, 'postgres');
@@ -111,8 +111,8 @@ foreach my $name (@stuck)
 		"an external incarnation has the other one of two workers of $name");
 }
 $session->value(q{SELECT idgen_create_namespace('healthy', promotion => 'fence', horizon => '1 h', grant_interval => '10 min')});
-$holder->query(q{BEGIN; SELECT FROM idgen_incarnation WHERE namespace LIKE 'stuck%' FOR UPDATE});
-ok(wait_until(sub { $session->value(q{SELECT max(end_tick) < (extract(epoch FROM clock_timestamp()) - 1735689600) * 1000 FROM idgen_grant JOIN idgen_incarnation USING (incarnation) WHERE idgen_grant.namespace LIKE 'stuck%' AND kind = 'external'}) eq 't' }, 60),
+$holder->query(q{BEGIN; SELECT FROM _idgen.idgen_incarnation WHERE namespace LIKE 'stuck%' FOR UPDATE});
+ok(wait_until(sub { $session->value(q{SELECT max(end_tick) < (extract(epoch FROM clock_timestamp()) - 1735689600) * 1000 FROM _idgen.idgen_grant JOIN _idgen.idgen_incarnation USING (incarnation) WHERE _idgen.idgen_grant.namespace LIKE 'stuck%' AND kind = 'external'}) eq 't' }, 60),
 	'the grants of the external incarnations are over');
 # Requests that fail come before and after the one that is answered, in whichever order they are handled.
 my @waiting = map { Idgen::Session->new($node) } 0 .. 6;
@@ -120,7 +120,7 @@ $_->query(q{SET idgen.wait_timeout = '10min'}) foreach @waiting;
 my $answered = splice @waiting, 3, 1;
 $waiting[$_]->send("SELECT * FROM idgen_activate('$stuck[$_]')") foreach 0 .. 5;
 $answered->send(q{SELECT * FROM idgen_activate('healthy')});
-ok(wait_until(sub { $session->value(q{SELECT count(*) FROM idgen_grant WHERE namespace = 'healthy'}) > 0 }, 60),
+ok(wait_until(sub { $session->value(q{SELECT count(*) FROM _idgen.idgen_grant WHERE namespace = 'healthy'}) > 0 }, 60),
 	'a grant is committed in a round with namespaces that fail');
 $worker = worker_in($node, 'postgres');
 ok(wait_until(sub { state($changes->query(durability('healthy', 'quorum'))) eq '' }, 60),
@@ -137,7 +137,7 @@ $result = $changes->query(durability('waits', 'local'));
 is(state($result), '55000', 'quorum cannot be given up with no standby named [S4]');
 like($result->{error}{H} // '', qr/^Name physical standbys/,
 	'the hint for giving up quorum says to name physical standbys');
-is($session->value(q{SELECT durability FROM idgen_namespace WHERE name = 'waits'}), 'quorum',
+is($session->value(q{SELECT durability FROM _idgen.idgen_namespace WHERE name = 'waits'}), 'quorum',
 	'the durability is still quorum after it could not be given up');
 is(state($changes->query(durability('halved', 'local'))), '',
 	'quorum can be given up in a namespace under split, which does not trust it');

@@ -31,7 +31,7 @@ sub fences
 	return $server->safe_psql($database // 'postgres', "SELECT fences FROM idgen_stat_namespace WHERE namespace = '$namespace'");
 }
 
-sub class_of { my ($server, $namespace, $database) = @_; return $server->safe_psql($database // 'postgres', "SELECT split_remainder FROM idgen_authority WHERE namespace = '$namespace'"); }
+sub class_of { my ($server, $namespace, $database) = @_; return $server->safe_psql($database // 'postgres', "SELECT split_remainder FROM _idgen.idgen_authority WHERE namespace = '$namespace'"); }
 
 # Two servers take turns, so that their IDs are from the same time.
 sub both_issue
@@ -52,7 +52,7 @@ my $first = idgen_node('first', streaming => 1, conf => $conf);
 my @doubtful = qw(missing cut rubbish unreadable);
 $first->safe_psql('postgres', join('; ', (map { create($_, "worker_bits => 1, promotion => 'split'") } @doubtful, qw(whole rare)),
 		create('many', "worker_bits => 6, promotion => 'split'")));
-is($first->safe_psql('postgres', "SELECT string_agg(split_parts::text, ' ' ORDER BY name) FROM idgen_namespace WHERE name IN ('default', 'many', 'rare')"),
+is($first->safe_psql('postgres', "SELECT string_agg(split_parts::text, ' ' ORDER BY name) FROM _idgen.idgen_namespace WHERE name IN ('default', 'many', 'rare')"),
 	'4 4 2', 'workers are split into four parts, or into two where there are fewer than 64');
 my $second = standby_of($first, 'second');
 my $third = standby_of($first, 'third', backup => 'second', upstream => $second);
@@ -143,7 +143,7 @@ $node->safe_psql('postgres', "CREATE DATABASE app_$_ TEMPLATE template_$_") fore
 $node->safe_psql('postgres', 'CREATE DATABASE app_used TEMPLATE used');
 
 # On the same server, a copied database is an ID space of its own and issues at once.
-my $marks = $node->safe_psql('app_used', "SELECT max(high_water) FROM idgen_worker WHERE namespace = 'ids'");
+my $marks = $node->safe_psql('app_used', "SELECT max(high_water) FROM _idgen.idgen_worker WHERE namespace = 'ids'");
 my ($least) = issue($node, 'ids', 'app_used');
 is(fences($node, 'ids', 'app_used'), 0, 'a database copied from a used template issues without a fence');
 is($node->safe_psql('app_used', "SELECT tick >= $marks FROM idgen_decode($least, 'ids')"), 't',
@@ -193,7 +193,7 @@ $node->safe_psql('postgres', "CREATE DATABASE again TEMPLATE used");
 SKIP:
 {
 	skip 'the filesystem has no birth times', 8
-	  if $node->safe_psql('postgres', "SELECT control_birth FROM idgen_authority WHERE namespace = 'fence'") eq '0';
+	  if $node->safe_psql('postgres', "SELECT control_birth FROM _idgen.idgen_authority WHERE namespace = 'fence'") eq '0';
 	promote_in_place($node);
 	$own = Idgen::Session->new($node);
 	is(Idgen::Session::state_of(Generator::acquire($own, $tokens{$_})), '',
@@ -205,7 +205,7 @@ SKIP:
 	issue($node, $_) foreach qw(fence refuse split);
 	is(fences($node, $_), 0,
 		"a namespace under $_ issues without a fence when a server is promoted on its own files") foreach qw(fence refuse split);
-	is($node->safe_psql('postgres', "SELECT string_agg(DISTINCT timeline::text, ' ') FROM idgen_authority WHERE namespace IN ('fence', 'refuse', 'split')"), '2',
+	is($node->safe_psql('postgres', "SELECT string_agg(DISTINCT timeline::text, ' ') FROM _idgen.idgen_authority WHERE namespace IN ('fence', 'refuse', 'split')"), '2',
 		'the record has the new timeline when a server was promoted on its own files');
 	is(class_of($node, 'split'), 2,
 		'a namespace under split has the next part when a server was promoted on its own files');

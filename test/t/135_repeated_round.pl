@@ -19,8 +19,8 @@ $session->value(q{SELECT idgen_create_namespace('healthy', promotion => 'fence')
 is(state(known_cause($session, q{SELECT idgen_next('stuck')})), '', 'a cursor of the server has one worker');
 is(state(known_cause($session, q{SELECT * FROM idgen_activate('stuck')})), '', 'an incarnation has the other worker');
 my $holder = Idgen::Session->new($node);
-$holder->query(q{BEGIN; SELECT FROM idgen_incarnation WHERE namespace = 'stuck' FOR UPDATE});
-ok(wait_until(sub { $session->value(q{SELECT max(end_tick) < (extract(epoch FROM clock_timestamp()) - 1735689600) * 1000 FROM idgen_grant JOIN idgen_incarnation USING (incarnation) WHERE idgen_grant.namespace = 'stuck' AND kind = 'external'}) eq 't' }, 60),
+$holder->query(q{BEGIN; SELECT FROM _idgen.idgen_incarnation WHERE namespace = 'stuck' FOR UPDATE});
+ok(wait_until(sub { $session->value(q{SELECT max(end_tick) < (extract(epoch FROM clock_timestamp()) - 1735689600) * 1000 FROM _idgen.idgen_grant JOIN _idgen.idgen_incarnation USING (incarnation) WHERE _idgen.idgen_grant.namespace = 'stuck' AND kind = 'external'}) eq 't' }, 60),
 	'the grant of that incarnation has ended');
 my $stuck = Idgen::Session->new($node);
 $stuck->query(q{SET idgen.wait_timeout = '10min'});

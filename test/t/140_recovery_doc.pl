@@ -146,7 +146,7 @@ sees($node, 'SELECT idgen_next()', '');
 $node->safe_psql('postgres', 'CREATE DATABASE policies');
 $node->safe_psql('policies', 'CREATE EXTENSION idgen');
 run_next($node, 'Choosing a policy', dbname => 'policies') for 1 .. 2;
-is($node->safe_psql('policies', "SELECT promotion FROM idgen_namespace WHERE name = 'messages'"), 'refuse', 'a policy is changed');
+is($node->safe_psql('policies', "SELECT promotion FROM _idgen.idgen_namespace WHERE name = 'messages'"), 'refuse', 'a policy is changed');
 make_database('trusted');
 # It needs standbys that confirm, and says so.
 run_next($node, 'Trust', dbname => 'trusted');
@@ -281,7 +281,7 @@ run_next($node, $heading, dbname => 'shop_copy');
 is(state_of($node, $_, 'shop_copy'), 'fenced', "$_ is adopted") foreach qw(default messages);
 run_next($node, $heading);
 run_next($node, $heading, dbname => 'shop_copy');
-is($node->safe_psql($_->[0], "SELECT first_worker, last_worker FROM idgen_namespace WHERE name = 'default'"), $_->[1], 'both go on')
+is($node->safe_psql($_->[0], "SELECT first_worker, last_worker FROM _idgen.idgen_namespace WHERE name = 'default'"), $_->[1], 'both go on')
   foreach [ 'shop', '0|511' ], [ 'shop_copy', '512|1023' ];
 run_next($node, $heading);
 $node->safe_psql('postgres', 'CREATE DATABASE asked');
@@ -310,9 +310,9 @@ is($node->psql('shop_test', "INSERT INTO orders (item) VALUES ('at once')"), 0, 
 
 $heading = 'Damaged or altered tables';
 make_database('damaged');
-$node->safe_psql('damaged', "ALTER TABLE idgen_worker DISABLE TRIGGER idgen_guard_row; ALTER TABLE idgen_worker DISABLE TRIGGER idgen_guard_truncate");
+$node->safe_psql('damaged', "ALTER TABLE _idgen.idgen_worker DISABLE TRIGGER idgen_guard_row; ALTER TABLE _idgen.idgen_worker DISABLE TRIGGER idgen_guard_truncate");
 sees($node, "SELECT idgen_activate('messages')", 'IG005', 'Table "idgen_', dbname => 'damaged');
-$node->safe_psql('damaged', 'DELETE FROM idgen_worker');
+$node->safe_psql('damaged', 'DELETE FROM _idgen.idgen_worker');
 run_next($node, $heading, dbname => 'damaged');
 sees($node, "SELECT idgen_activate()", 'IG005', 'high-water marks were changed from outside: they do not add up to what was granted.', dbname => 'damaged');
 run_next($node, $heading, dbname => 'damaged');

@@ -626,7 +626,7 @@ sub turn
 sub tidy
 {
 	janitor_does($_) foreach splice @abandoned;
-	my $result = janitor_does('SELECT name FROM idgen_namespace');
+	my $result = janitor_does('SELECT name FROM _idgen.idgen_namespace');
 	janitor_does('CREATE EXTENSION IF NOT EXISTS idgen') if $result->{error} && $result->{error}{C} eq '42P01';
 	return if $result->{error};
 	my %there = map { $_->[0] => 1 } @{ $result->{rows} };
@@ -779,22 +779,22 @@ foreach my $key (sort keys %files)
 my $super = Idgen::Session->new($node);
 $super->query('CREATE EXTENSION IF NOT EXISTS idgen');
 is($super->value(q{SELECT count(*) FROM (SELECT start_tick < max(end_tick) OVER (PARTITION BY namespace, worker
-		ORDER BY start_tick ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bad FROM idgen_grant) g WHERE bad}),
+		ORDER BY start_tick ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bad FROM _idgen.idgen_grant) g WHERE bad}),
 	0, 'grants of a worker are disjoint, in the table');
 # It works on, all that may: a namespace may be fenced for as long as its horizon, and should want no standbys, there being
 # none. It gives them up by itself where its workers are split.
 $super->query("SET idgen.wait_timeout = '30s'");
-foreach my $name ($super->column("SELECT name FROM idgen_namespace WHERE issuing AND NOT retired AND durability = 'quorum'"))
+foreach my $name ($super->column("SELECT name FROM _idgen.idgen_namespace WHERE issuing AND NOT retired AND durability = 'quorum'"))
 {
 	$super->query('SELECT idgen_alter_namespace(' . quote($name) . ", promotion => 'fence')");
 	$super->query('SELECT idgen_alter_namespace(' . quote($name) . ", durability => 'local')");
 }
 # Its own horizon may be longer than that, or too short for any grant to be of use.
-my %odd = map { $_ => 1 } $super->column('SELECT name FROM idgen_namespace WHERE horizon_ms NOT BETWEEN 100 AND 20000');
-my %quorum = map { $_ => 1 } $super->column("SELECT name FROM idgen_namespace WHERE durability = 'quorum'");
-is($super->value("SELECT count(*) FROM idgen_namespace WHERE durability = 'quorum' AND split_parts > 1 AND issuing AND NOT retired"), 0, 'where workers are split, standbys are given up');
+my %odd = map { $_ => 1 } $super->column('SELECT name FROM _idgen.idgen_namespace WHERE horizon_ms NOT BETWEEN 100 AND 20000');
+my %quorum = map { $_ => 1 } $super->column("SELECT name FROM _idgen.idgen_namespace WHERE durability = 'quorum'");
+is($super->value("SELECT count(*) FROM _idgen.idgen_namespace WHERE durability = 'quorum' AND split_parts > 1 AND issuing AND NOT retired"), 0, 'where workers are split, standbys are given up');
 my %in_the_end = map { $_ => Idgen::Session::state_of($super->query('SELECT idgen_next(' . quote($_) . ')')) }
-  $super->column('SELECT name FROM idgen_namespace WHERE issuing AND NOT retired');
+  $super->column('SELECT name FROM _idgen.idgen_namespace WHERE issuing AND NOT retired');
 is(join(', ', map { "$_: $in_the_end{$_}" } grep { $in_the_end{$_} !~ ($quorum{$_} ? qr/^IG00[56]$/ : $odd{$_} ? qr/^(|IG00[156])$/ : qr/^(|IG006)$/) } sort keys %in_the_end), '',
 	'in the end all ' . keys(%in_the_end) . ' namespaces issue, or want standbys');
 $super->close;

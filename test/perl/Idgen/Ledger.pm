@@ -389,7 +389,7 @@ sub is_granted
 
 	# Joined where one begins at the end of the other.
 	foreach my $row (@{ $session->query(
-				"SELECT worker, start_tick, end_tick FROM idgen_grant WHERE namespace = '$namespace' ORDER BY 1, 2")->{rows} })
+				"SELECT worker, start_tick, end_tick FROM _idgen.idgen_grant WHERE namespace = '$namespace' ORDER BY 1, 2")->{rows} })
 	{
 		my ($worker, $start, $end) = @$row;
 		my $grants = $granted{$worker} //= [];

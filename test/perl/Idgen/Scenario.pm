@@ -135,7 +135,7 @@ sub served_after_fence
 		my $result = known_cause($session, "SELECT idgen_next('$namespace')");
 		$from{$namespace} = $until{$namespace} = $result->{end_us};
 		if (!$result->{error} && $session->value(qq{SELECT clock_timestamp() - to_timestamp((epoch_ms + floor * tick_ms) / 1000.0) BETWEEN interval '0' AND interval '1 min'
-				FROM idgen_floor f JOIN idgen_namespace n ON n.name = f.namespace WHERE name = '$namespace'}) eq 't')
+				FROM _idgen.idgen_floor f JOIN _idgen.idgen_namespace n ON n.name = f.namespace WHERE name = '$namespace'}) eq 't')
 		{
 			pass("$what: the fence of $namespace is over already");
 			$ledger->add($namespace, $result);
