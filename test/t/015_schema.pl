@@ -70,6 +70,45 @@ works('new', 'tables of somebody else hide nothing from sessions or a new author
 $session->query(qq{DROP TABLE pg_temp.$_, public.$_})
   foreach ('idgen_worker', 'idgen_namespace', 'idgen_grant', 'idgen_authority', 'idgen_floor', 'idgen_incarnation');
 
+# The schema of the tables has one name. One of that name which is not the extension's is not used, whatever is in it.
+my $super = Idgen::Session->new($node);
+$node->safe_psql('postgres', 'GRANT CREATE ON DATABASE postgres TO plain; ALTER SCHEMA _idgen RENAME TO away');
+sub damaged
+{
+	my ($name) = @_;
+	foreach my $sql ("SELECT new.idgen_format('short')", q{SELECT new.idgen_create_namespace('unseen')})
+	{
+		my $result = $super->query($sql);
+		is(Idgen::Session::state_of($result), 'IG005', "$name: $sql fails");
+		like($result->{error}{D} // '', qr/^Schema "_idgen" is missing or does not belong to extension "idgen"\.$/,
+			"$name: the error of $sql names the schema");
+	}
+	is(Idgen::Session::state_of(known_cause($session, q{SET idgen.wait_timeout = '100ms'; SELECT new.idgen_next_batch(1000000, 'short')})), 'IG005',
+		"$name: no more IDs are issued than were granted");
+	return;
+}
+damaged('the schema of the tables was renamed');
+$session->query(q{CREATE SCHEMA _idgen; GRANT ALL ON SCHEMA _idgen TO PUBLIC});
+$session->query("CREATE TABLE _idgen.idgen_$_ (LIKE away.idgen_$_ INCLUDING ALL)") foreach qw(namespace floor worker);
+$session->query("CREATE TABLE _idgen.idgen_$_ (namespace text)") foreach qw(authority incarnation grant);
+$session->query('INSERT INTO _idgen.idgen_namespace TABLE away.idgen_namespace');
+is($session->value('SELECT count(*) FROM _idgen.idgen_namespace'), 2, 'somebody else makes a schema of that name with its tables');
+damaged('a schema of somebody else has the name');
+is($session->sqlstate('DROP SCHEMA _idgen CASCADE'), '', 'the schema of somebody else can be dropped');
+$node->safe_psql('postgres', 'ALTER SCHEMA away RENAME TO _idgen');
+$session->query("SET idgen.wait_timeout = '20s'");
+works('new', 'the schema of the tables has its name again');
+is(($super->query('DROP SCHEMA _idgen CASCADE')->{error} // {})->{C}, '2BP01', 'the schema of the tables cannot be dropped alone');
+# Before the extension: then it is not created.
+$node->safe_psql('postgres', 'CREATE DATABASE taken');
+my $taken = Idgen::Session->new($node, dbname => 'taken');
+$taken->query('CREATE SCHEMA _idgen');
+is($taken->sqlstate('CREATE EXTENSION idgen'), '42P06', 'CREATE EXTENSION fails where a schema of that name exists');
+is($taken->sqlstate('CREATE EXTENSION idgen SCHEMA _idgen'), '42P06', 'CREATE EXTENSION fails in a schema of that name');
+is($taken->sqlstate('DROP SCHEMA _idgen; CREATE EXTENSION idgen'), '', 'CREATE EXTENSION works when it is gone');
+is($taken->sqlstate('DROP EXTENSION idgen; CREATE SCHEMA _idgen'), '', 'DROP EXTENSION takes the schema of the tables along');
+$taken->close;
+
 # The extension itself is moved.
 my $result = $session->query('SELECT 1');
 my $moved = Idgen::Session->new($node)->sqlstate('CREATE SCHEMA third; ALTER EXTENSION idgen SET SCHEMA third');

@@ -37,7 +37,7 @@ idgen.idle_timeout = '10min'\nidgen.wait_timeout = '20s'");
 	ok($greedy->poll("SELECT count(*) FROM _idgen.idgen_incarnation WHERE state = 'active' AND kind = 'server'",
 			$greedy->value(sprintf $count_cursors, 'greedy'), 60),
 		'the incarnations of cursors that were taken are ended [S5]')
-	  or diag($greedy->value("SELECT string_agg(namespace || ' ' || state, ', ') FROM idgen_incarnation"));
+	  or diag($greedy->value("SELECT string_agg(namespace || ' ' || state, ', ') FROM _idgen.idgen_incarnation"));
 
 	# One database uses all cursors all the time.
 	my $load = $ledger->start($node, dbname => 'greedy', clients => 4, options => '-c idgen.wait_timeout=300ms',

@@ -264,10 +264,10 @@ $super->query("SELECT idgen_disallow('fleet', 'hostile', 'acquire')");
 # --- A role cannot lower a mark, with or without privileges on the tables.
 
 my @changes = (
-	"UPDATE _idgen.idgen_worker SET high_water = 0", "DELETE FROM idgen_worker", "TRUNCATE idgen_worker", "UPDATE _idgen.idgen_floor SET floor = 0",
-	"DELETE FROM idgen_floor", "DELETE FROM idgen_grant", "UPDATE _idgen.idgen_authority SET mark_sum = 0", "DELETE FROM idgen_authority",
+	"UPDATE _idgen.idgen_worker SET high_water = 0", "DELETE FROM _idgen.idgen_worker", "TRUNCATE _idgen.idgen_worker", "UPDATE _idgen.idgen_floor SET floor = 0",
+	"DELETE FROM _idgen.idgen_floor", "DELETE FROM _idgen.idgen_grant", "UPDATE _idgen.idgen_authority SET mark_sum = 0", "DELETE FROM _idgen.idgen_authority",
 	"UPDATE _idgen.idgen_namespace SET owner = 'hostile'", "UPDATE _idgen.idgen_incarnation SET role = 'hostile'", "UPDATE _idgen.idgen_incarnation SET token_hash = ''",
-	"INSERT INTO _idgen.idgen_incarnation SELECT * FROM idgen_incarnation", "INSERT INTO _idgen.idgen_grant SELECT * FROM idgen_grant");
+	"INSERT INTO _idgen.idgen_incarnation SELECT * FROM _idgen.idgen_incarnation", "INSERT INTO _idgen.idgen_grant SELECT * FROM _idgen.idgen_grant");
 state_is('hostile', $_, '42501') foreach (@changes, 'BEGIN; LOCK TABLE _idgen.idgen_worker', 'ROLLBACK; ALTER TABLE _idgen.idgen_worker SET UNLOGGED',
 	'ALTER TABLE _idgen.idgen_worker DISABLE TRIGGER ALL', 'DROP TABLE _idgen.idgen_worker', 'DROP EXTENSION idgen', 'ALTER EXTENSION idgen DROP TABLE _idgen.idgen_worker',
 	"SET session_replication_role = replica", 'CREATE TRIGGER t BEFORE INSERT ON _idgen.idgen_worker EXECUTE FUNCTION suppress_redundant_updates_trigger()',
@@ -418,7 +418,7 @@ my @rounds = ((map { [ $_, \@tables, '_idgen.idgen_worker', $_ ] } sort(keys(%at
 foreach my $round (@rounds)
 {
 	my ($name, $given, $table, @things) = @$round;
-	my $mark = $super->value("SELECT sum(high_water) FROM idgen_worker");
+	my $mark = $super->value("SELECT sum(high_water) FROM _idgen.idgen_worker");
 	$super->query("ALTER TABLE $_ OWNER TO hostile") foreach @$given;
 	attack($name, $given, $table, @things);
 	# The owner of the tables can take them out of service, but cannot lower the marks in them.
@@ -428,7 +428,7 @@ foreach my $round (@rounds)
 		state_is('hostile', $change, '55000',
 			"the guards refuse while role hostile has $name: $change") if grep { $_ eq $changed } @$given;
 	}
-	cmp_ok($super->value("SELECT sum(high_water) FROM idgen_worker"), '>=', $mark,
+	cmp_ok($super->value("SELECT sum(high_water) FROM _idgen.idgen_worker"), '>=', $mark,
 		"no mark is lowered while role hostile has the tables: $name [S3]");
 	$super->query("ALTER TABLE $_ OWNER TO CURRENT_USER") foreach @tables;
 	ok(wait_until(sub { $as{app}->sqlstate("SELECT idgen_next('orders')") eq '' }, 30),

@@ -139,6 +139,11 @@ cmp_ok($session->value(q{SELECT idgen_next('n')}), '>', 0, 'the namespace issues
 $session->query('BEGIN; ALTER TABLE _idgen.idgen_floor ADD COLUMN more int');
 refused($session, 'DROP EXTENSION idgen',
 	'DROP EXTENSION is refused although a column was added to _idgen.idgen_floor [S3]');
+foreach my $damage ('ALTER SCHEMA _idgen RENAME TO elsewhere', 'ALTER EXTENSION idgen DROP SCHEMA _idgen')
+{
+	$session->query("BEGIN; $damage");
+	refused($session, 'DROP EXTENSION idgen', "DROP EXTENSION is refused after $damage [S3]");
+}
 is($session->sqlstate('BEGIN; ALTER EXTENSION idgen DROP TABLE _idgen.idgen_namespace; ALTER TABLE _idgen.idgen_namespace RENAME TO elsewhere; DROP EXTENSION idgen CASCADE; ROLLBACK'), '',
 	'the extension can be dropped when _idgen.idgen_namespace was taken out of it and renamed');
 $session->query('ROLLBACK');
