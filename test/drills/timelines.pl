@@ -310,6 +310,9 @@ sub trusting
 	$impatient->close;
 	in_order($load->stop, "$name: old server", 'IG00[1235]');
 	in_order($load_new->stop, "$name: new server", '');
+	# The promotion ended the incarnations of the old one's generators, but these have all workers that their role may
+	# have until their grants end. Until then an activation is IG003.
+	ok($new->poll_query_until('postgres', "SELECT count(*) = 0 FROM idgen_stat_role WHERE namespace = 'trust'"), "$name: what generators held before the promotion ends");
 	hold($ledger, $new, 'trust');
 	$ledger->is_unique("$name, with the old primary awake");
 	$old->stop('immediate');
