@@ -33,7 +33,7 @@ my $load = $ledger->start($node, clients => 16, mix => [
 my %crashes = (
 	'a backend by SEGV' => sub { backend('SEGV') },
 	'a backend by KILL' => sub { backend('KILL') },
-	'the worker by SEGV' => sub { lose(sub { kill 'SEGV', worker_in($node, 'postgres') }) },
+	'the worker by SEGV' => sub { lose(sub { kill 'SEGV', authority_in($node, 'postgres') }) },
 	'the postmaster by KILL' => sub {
 		ok(crash($node), 'all processes are gone');
 		$node->start;

@@ -182,11 +182,11 @@ if (part('clock'))
 
 # The authority worker stands still at random moments. As long as it does, whatever is issued lies in
 # grants that everybody sees: they were committed before.
-if (part('worker'))
+if (part('authority'))
 {
 	my $load = $ledger->start($node, clients => 3, mix => \@usual);
 	ok($load->wait_for(500), 'sessions use short grants');
-	my $worker = worker_in($node, 'postgres');
+	my $authority = authority_in($node, 'postgres');
 	my $rounds = $quick ? 15 : 60;
 	my ($dry, @unknown) = (0);
 	$other->query('SET idgen.wait_timeout = 0');
@@ -194,7 +194,7 @@ if (part('worker'))
 	{
 		my $last;
 		sleep(rand(0.06));
-		kill 'STOP', $worker;
+		kill 'STOP', $authority;
 		# To the end of what has been published.
 		my $until = time + 2;
 		while (time < $until)
@@ -212,7 +212,7 @@ if (part('worker'))
 		push @unknown, $last if defined $last && $other->value(qq{
 			SELECT count(*) FROM idgen_decode($last, 'short') d JOIN idgen_grant g ON g.namespace = 'short'
 			AND g.worker = d.worker AND d.tick >= g.start_tick AND d.tick < g.end_tick}) != 1;
-		kill 'CONT', $worker;
+		kill 'CONT', $authority;
 		last if $dry < $round;
 	}
 	is($dry, $rounds, "the worker stood still $rounds times, until nothing was left to issue");
@@ -221,7 +221,7 @@ if (part('worker'))
 	ok($load->wait_for(100), 'and others go on with it');
 
 	# Past the end of the grants of the default namespace: it is granted two seconds ahead.
-	kill 'STOP', $worker;
+	kill 'STOP', $authority;
 	my ($result, $slowest) = (undef, 0);
 	ok(wait_until(
 			sub {
@@ -232,9 +232,9 @@ if (part('worker'))
 			}, 15), 'when it stands still for long, there is nothing left');
 	like(Idgen::Session::state_of($result), qr/^IG00[25]$/, 'which a call is told');
 	cmp_ok($slowest, '<', 1 + $Idgen::Node::grace, 'within its bound');
-	kill 'CONT', $worker;
+	kill 'CONT', $authority;
 	ok($load->wait_for(500), 'and others go on when the worker does');
-	is(worker_in($node, 'postgres'), $worker, 'which is the same');
+	is(authority_in($node, 'postgres'), $authority, 'which is the same');
 	foreach my $namespace (qw(default short))
 	{
 		my $result = $other->query(loop($namespace));
@@ -293,15 +293,15 @@ if (part('reuse'))
 		$node->safe_psql('postgres', "SELECT idgen_create_namespace('$name', grant_interval => '50 ms', horizon => '1 s')");
 		my $dropping = Idgen::Session->new($node, dbname => "gone$round");
 		$dropping->value("SELECT idgen_next('far')");
-		my $worker = worker_in($node, "gone$round");
+		my $authority = authority_in($node, "gone$round");
 		my $grants = "SELECT count(*) FROM idgen_grant WHERE namespace = 'far'";
 		my $seen = $dropping->value($grants);
 		# Used, it is granted more.
 		until ($dropping->value($grants) > $seen) { $dropping->value("SELECT idgen_next('far')"); }
-		kill 'STOP', $worker;
+		kill 'STOP', $authority;
 		my $state = $dropping->sqlstate("SET lock_timeout = '200ms'; DROP EXTENSION idgen");
 		$ledger->add($name, ask($other, "SELECT idgen_next('$name')", 10)) if $state eq '';
-		kill 'CONT', $worker;
+		kill 'CONT', $authority;
 		$state = $dropping->sqlstate('SET lock_timeout = 0; DROP EXTENSION idgen') if $state eq '55P03';
 		is($state, '', "the extension of database gone$round is dropped");
 		my $until = time + 2.5;
@@ -327,9 +327,9 @@ $other->close;
 # With sessions in the middle of it, and one that has only just been stopped and let go.
 my $load = $ledger->start($node, clients => 3, mix => \@usual, reconnect => 0);
 ok($load->wait_for(50), 'in the end they issue');
-my $worker = worker_in($node, 'postgres');
-kill 'STOP', $worker;
-kill 'CONT', $worker;
+my $authority = authority_in($node, 'postgres');
+kill 'STOP', $authority;
+kill 'CONT', $authority;
 my $started = time;
 $node->stop('fast');
 cmp_ok(time - $started, '<', 15, 'a fast shutdown ends in time');

@@ -56,7 +56,7 @@ sub reads
 sub nothing_wrong_on
 {
 	my ($standby, $name) = @_;
-	is(scalar(worker_pids($standby)), 0, "$name: a standby has no worker process");
+	is(scalar(authority_pids($standby)), 0, "$name: a standby has no worker process");
 	unlike(log_since($standby, 0), qr/ERROR|PANIC|idgen authority/, "$name: nor errors");
 	return;
 }

@@ -133,12 +133,12 @@ sub commit_unheard
 	my $watch = Idgen::Session->new($server);
 	my $asking = Idgen::Session->new($server);
 	my $id = Generator::request_id();
-	my $worker = stop_worker($server, 'postgres');
+	my $authority = stop_authority($server, 'postgres');
 
 	$asking->send(Generator::acquire_sql($held, request_id => $id, length => "'3 s'"));
 	$watch->poll('SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $asking->pid, 'Extension', 30) or die 'the session does not wait';
 	kill 'STOP', $asking->pid;
-	kill 'CONT', $worker;
+	kill 'CONT', $authority;
 	my $sql = "SELECT worker, grant_id, start_tick, end_tick FROM idgen_grant WHERE request_id = '$id'";
 	my $row;
 	ok(wait_until(sub { $row = $watch->query($sql)->{rows}[0] }, 30), "a grant of $held->{namespace} is committed, and nobody is told");

@@ -110,7 +110,7 @@ is($super->value(q{SELECT count(*) FROM idgen_stat_cursor c JOIN idgen_incarnati
 
 # the authority
 $row = row('idgen_stat_authority');
-is($row->{pid}, worker_in($node, 'postgres'), 'the worker');
+is($row->{pid}, authority_in($node, 'postgres'), 'the worker');
 cmp_ok($row->{rounds}, '>=', 1, 'its rounds');
 cmp_ok($row->{grants}, '>=', $row->{rounds}, 'each of at least one grant');
 is($watcher->value(q{SELECT started <= last_round AND last_round <= clock_timestamp() AND last_round > clock_timestamp() - interval '1 min' FROM idgen_stat_authority}), 't', 'when');
@@ -147,20 +147,20 @@ $session->value(q{RESET idgen.wait_timeout});
 
 $session->value(q{SELECT idgen_next('short')});
 $row = of('short');
-my $worker = stop_worker($node, 'postgres');
+my $authority = stop_authority($node, 'postgres');
 ok(wait_until(sub { $watcher->value(q{SELECT runway_ms < 0 FROM idgen_stat_cursor WHERE namespace = 'short'}) eq 't' }, 30), 'no grants come: the runway is below 0');
 $session->send(q{SELECT idgen_next('short')});
 ok(wait_until(sub { row('idgen_stat_authority')->{requests_waiting} == 1 }, 30), 'a request waits');
-kill 'CONT', $worker;
+kill 'CONT', $authority;
 is(Idgen::Session::state_of($session->wait), '', 'it is served when the authority is back');
 my $after = of('short');
 cmp_ok($after->{grants_missed}, '>', $row->{grants_missed}, 'a grant was missed');
 cmp_ok($after->{grant_waits}, '>', $row->{grant_waits}, 'and waited for');
 is(row('idgen_stat_authority')->{requests_waiting}, 0, 'no request waits');
-is(stop_worker($node, 'postgres'), $worker, 'the same worker');
+is(stop_authority($node, 'postgres'), $authority, 'the same worker');
 $session->value(q{SET idgen.wait_timeout = '100ms'});
 ok(wait_until(sub { $session->sqlstate(q{SELECT idgen_next('short')}) eq 'IG002' }, 30), 'if it does not come back, that is an error');
-kill 'CONT', $worker;
+kill 'CONT', $authority;
 $session->value(q{RESET idgen.wait_timeout});
 is(of('short')->{last_error}, 'IG002', 'which is shown');
 
@@ -318,11 +318,11 @@ my $beside = Idgen::Session->new($node, dbname => 'beside');
 $beside->value('SELECT idgen_next()') foreach 1 .. 3;
 $before = $super->value('SELECT clock_timestamp()');
 # Cursors in use are granted more all the time.
-stop_worker($node, 'postgres');
+stop_authority($node, 'postgres');
 $super->value('SELECT idgen_stat_reset()');
 is($watcher->value(q{SELECT string_agg(DISTINCT concat_ws(' ', ids, batches, tick_waits, tick_wait_ms::int, grant_waits, lock_waits, exhaustions, spills, grants_missed, grants, rejections, forks, fences, errors), ', ')
 	FROM idgen_stat_namespace}), '0 0 0 0 0 0 0 0 0 0 0 0 0 0', 'reset: all counters are 0');
-kill 'CONT', worker_in($node, 'postgres');
+kill 'CONT', authority_in($node, 'postgres');
 is($watcher->value('SELECT count(*) FROM idgen_stat_namespace WHERE last_error IS NOT NULL OR last_error_at IS NOT NULL'), 0, 'no error is shown');
 is($watcher->value(qq{SELECT stats_reset >= '$before'::timestamptz - interval '1 ms' FROM idgen_stat_namespace WHERE namespace = 'count'}), 't', 'and when it was');
 $session->value(q{SELECT count(*) FROM idgen_next_batch(7, 'count')});

@@ -31,7 +31,7 @@ my $asking = Idgen::Session->new($node);
 $asking->query(q{SET idgen.wait_timeout = '3s'});
 my $change = Idgen::Session->new($node);
 $change->query(q{SET idgen.wait_timeout = '30s'});
-my $authority = worker_in($node, 'postgres');
+my $authority = authority_in($node, 'postgres');
 $asking->send(q{SELECT * FROM idgen_activate('healthy')});
 ok(wait_until(
 		sub {

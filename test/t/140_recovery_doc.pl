@@ -85,7 +85,7 @@ sub sees
 	my ($node, $sql, $state, $quoted, %options) = @_;
 	my $session = Idgen::Session->new($node, dbname => $options{dbname} // 'shop', options => '-c idgen.wait_timeout=100ms');
 	my $result;
-	# While the worker is being started, that is all that is said.
+	# While the authority process is being started, that is all that is said.
 	wait_until(sub { $result = known_cause($session, $sql); return !$result->{error} || ($result->{error}{D} // '') !~ /is being started/ }, 30);
 	my $said = $result->{error} ? join ' ', map { $result->{error}{$_} // '' } qw(M D) : '';
 	local $Test::Builder::Level = $Test::Builder::Level + 1;

@@ -652,9 +652,9 @@ sub drop_extension
 # kill -9 of the worker: all sessions lose their connection, shared memory begins anew. What was dropped
 # before is forgotten then, so namespaces made anew are new ID spaces.
 my @killed;
-sub crash_worker
+sub crash_authority
 {
-	my ($pid) = worker_pids($node) or return;
+	my ($pid) = authority_pids($node) or return;
 	$_->{may_be_lost} = 1 foreach @sessions;
 	kill 'KILL', $pid or return;
 	push @killed, $pid;
@@ -716,11 +716,11 @@ my $finished = eval
 		if (!$calm && @grants > $grants_before_term && is_due('term'))
 		{
 			$grants_before_term = @grants;
-			foreach my $pid ((worker_pids($node))[0] // ()) { $seen{terms} += kill 'TERM', $pid; }
+			foreach my $pid ((authority_pids($node))[0] // ()) { $seen{terms} += kill 'TERM', $pid; }
 		}
 		tidy() if is_due('tidy');
 		drop_extension() if !$calm && is_due('drop');
-		crash_worker() if !$calm && worker_pids($node) && is_due('crash');
+		crash_authority() if !$calm && authority_pids($node) && is_due('crash');
 	}
 	# Everybody comes to an end.
 	$_->{resting} = 1 foreach @sessions;
