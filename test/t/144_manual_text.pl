@@ -120,7 +120,7 @@ foreach my $page (grep { m{^(?:README\.md$|doc/)} } @pages)
 	$files += @files;
 	$identifiers += @identifiers;
 	is(join(' ', grep { !-e "$top/$_" } @files), '', "every file that $page names exists");
-	is(join(' ', grep { !$known{$_} } @identifiers), '', "everything that  calls idgen_... exists");
+	is(join(' ', grep { !$known{$_} } @identifiers), '', "everything that $page calls idgen_... exists");
 }
 cmp_ok($files, '>=', 10, "the manual names $files files");
 cmp_ok($identifiers, '>=', 100, "the manual names $identifiers identifiers");
