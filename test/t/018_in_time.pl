@@ -122,7 +122,7 @@ $result = $super->query(q{BEGIN; ALTER TABLE idgen_incarnation DISABLE TRIGGER A
 is(told($result), '', 'an incarnation of an earlier life is in the table');
 $locker = Idgen::Session->new($node);
 $locker->query(q{BEGIN; SELECT FROM idgen_incarnation WHERE state = 'active' FOR UPDATE});
-$super->query(q{SELECT pg_terminate_backend(} . worker_in($node, 'postgres') . ', 10000)');
+$super->query(q{SELECT pg_terminate_backend(} . authority_in($node, 'postgres') . ', 10000)');
 $super->query(q{SELECT idgen_create_namespace('later')});
 $result = $super->query(q{SELECT idgen_next('later')});
 is(told($result), '', 'a new authority process grants while a session has locked incarnations [S10]');
@@ -173,7 +173,7 @@ $super->query(q{SET idgen.wait_timeout = '20s'});
 # --- While the authority process is being started, the error says so.
 
 $super->query(q{SELECT idgen_create_namespace('latest')});
-$super->query(q{SELECT pg_terminate_backend(} . worker_in($node, 'postgres') . ', 10000)');
+$super->query(q{SELECT pg_terminate_backend(} . authority_in($node, 'postgres') . ', 10000)');
 my $postmaster = $node->{_pid};
 kill 'STOP', $postmaster;
 $super->query(q{SET idgen.wait_timeout = '200ms'});
@@ -202,7 +202,7 @@ ok( wait_until(
 			return $super->value(q{SELECT count(*) FROM idgen_stat_cursor WHERE namespace = 'two'}) == 2;
 		}, 30),
 	'a second cursor gets the reserved worker, to issue later');
-my $worker = stop_worker($node, 'postgres');
+my $worker = stop_authority($node, 'postgres');
 ok($super->poll(q{SELECT min(runway_ms) < 0 FROM idgen_stat_cursor WHERE namespace = 'two'}, 't', 30),
 	'the grants of the first cursor end');
 my $waiting = Idgen::Session->new($node);
@@ -224,9 +224,9 @@ $super->query(q{SET idgen.wait_timeout = '3500ms'});
 foreach (1 .. 5)
 {
 	known_cause($super, q{SELECT idgen_next('scarce')});
-	stop_worker($node, 'postgres');
+	stop_authority($node, 'postgres');
 	$result = $super->query(q{SELECT idgen_next_batch(20000, 'scarce')});
-	kill 'CONT', worker_in($node, 'postgres');
+	kill 'CONT', authority_in($node, 'postgres');
 	last if Idgen::Session::state_of($result) eq 'IG003';
 }
 is(Idgen::Session::state_of($result), 'IG003',
@@ -266,7 +266,7 @@ foreach (1 .. 5)
 	$waiting->send(q{SELECT idgen_next_batch(1000000, 'fenced')});
 	$super->poll(q{SELECT count(*) FROM idgen_stat_cursor WHERE namespace = 'fenced'}, 1, 30)
 	  or die 'nobody waits for the end of the fence';
-	$worker = stop_worker($node, 'postgres');
+	$worker = stop_authority($node, 'postgres');
 	$result = $waiting->wait;
 	kill 'CONT', $worker;
 	last if Idgen::Session::state_of($result) eq 'IG002';
@@ -279,7 +279,7 @@ $super->query(q{SELECT idgen_create_namespace('stopped', 41, 10, 2, grant_interv
 $waiting->send(q{SELECT idgen_next_batch(1000000, 'stopped')});
 ok($super->poll(q{SELECT sum(ids) > 0 FROM idgen_stat_cursor WHERE namespace = 'stopped'}, 't', 30),
 	'the authority process answers before it is stopped');
-stop_worker($node, 'postgres');
+stop_authority($node, 'postgres');
 $result = $waiting->wait;
 kill 'CONT', $worker;
 unlike(told($result), qr/answered/, 'the error after a stop does not say that the authority process has answered [S8]');

@@ -107,13 +107,13 @@ sub lost_answer
 	my $asking = Idgen::Session->new($node, user => 'holder');
 	my $id = Generator::request_id();
 	my $before = grant_count($held);
-	my $worker = stop_worker($node, 'postgres');
+	my $authority = stop_authority($node, 'postgres');
 	$asking->send(Generator::acquire_sql($held, request_id => $id));
 	# A backend that waits has posted its request. The wait event has no name before PostgreSQL 17.
 	ok($super->poll("SELECT wait_event_type FROM pg_stat_activity WHERE pid = " . $asking->pid, 'Extension', 30),
 		"a session waits for the authority process ($how)");
 	kill 'STOP', $asking->pid;
-	kill 'CONT', $worker;
+	kill 'CONT', $authority;
 	ok(wait_until(sub { grant_count($held) > $before }, 30), "the grant is committed while the session is stopped ($how)");
 	is(join(' ', $asking->receive ? 'answered' : 'not answered'), 'not answered', "the session has no answer when the grant is committed ($how)");
 	# The backend sees the signal when it goes on, before it sends the answer.

@@ -39,11 +39,11 @@ my @names = ('default', 'eight', map { "ends in $_ days" } 800, 700, 3);
 sub use_all { $session->value("SELECT idgen_next('$_')") foreach @names; return; }
 
 # The authority process ends when no namespace was used for a second. Another one starts when grants are needed.
-sub another_worker
+sub another_authority
 {
 	my ($when) = @_;
-	ok(wait_until(sub { worker_pids($node) == 0 }), "the authority process ends $when");
-	ok(wait_until(sub { use_all(); scalar worker_pids($node) }), "another authority process starts $when");
+	ok(wait_until(sub { authority_pids($node) == 0 }), "the authority process ends $when");
+	ok(wait_until(sub { use_all(); scalar authority_pids($node) }), "another authority process starts $when");
 	# It has looked at all namespaces when they have more grants.
 	my $count = sub { $session->value('SELECT coalesce(sum(grants), 0) FROM idgen_stat_namespace') };
 	my $grants = $count->();
@@ -75,17 +75,17 @@ like(log_since($node, 0), qr/It ends in (699|700) days\./,
 	'the log has the number of days left for the namespace with 700 days');
 like(log_since($node, 0), qr/HINT:  Create a namespace with a later epoch or more timestamp bits, and issue from it\./,
 	'the log has a hint about fields that end soon');
-another_worker('after the alerts about lifetimes');
+another_authority('after the alerts about lifetimes');
 is_said('the next authority process does not repeat alerts about lifetimes', %lifetimes);
 # The authority process has to be there before it is terminated. If it has ended by itself, it is started again.
 ok( wait_until(
 		sub {
 			use_all();
-			my ($pid) = worker_pids($node) or return 0;
+			my ($pid) = authority_pids($node) or return 0;
 			return $session->value("SELECT pg_terminate_backend($pid, 60000)") eq 't';
 		}),
 	'an authority process is terminated');
-another_worker('after a terminated one');
+another_authority('after a terminated one');
 is_said('the authority process after a terminated one does not repeat alerts about lifetimes', %lifetimes);
 
 # --- Eight workers, of which external generators may have some.
@@ -150,7 +150,7 @@ ok(wait_until(sub { keep_alive(); $session->value(q{SELECT workers_free <= 1 FRO
 $_->[0]->query("SELECT idgen_deactivate($_->[1]{incarnation}, '$_->[1]{token}')") foreach @chains;
 ok(wait_until(sub { $session->value(q{SELECT idgen_next('eight')}); $session->value(q{SELECT workers_free >= 6 FROM idgen_stat_namespace WHERE namespace = 'eight'}) eq 't' }),
 	'workers of deactivated generators are free when their grants have ended');
-another_worker('after the shortage of workers');
+another_authority('after the shortage of workers');
 is_said('the next authority process does not repeat a shortage that has ended', $short => 1);
 
 # --- Of sixteen workers one role may have seven for external generators, although others are free.
@@ -169,7 +169,7 @@ like(log_since($node, 0), qr/DETAIL:  External generators of it have 7\./,
 is(scalar activate_all('role_1', 3), 0, 'a role that has used up its share gets no worker when it asks again');
 is(scalar activate_all('role_2', 8), 7, 'another role gets all workers of its share');
 is_said('each role that has used up its share is in the log once', map { (sprintf($share, $_) => 1) } ('role_1', 'role_2'));
-another_worker('after the alerts about shares');
+another_authority('after the alerts about shares');
 $sessions{role_1}->sqlstate(q{SELECT idgen_activate('shares')});
 is_said('the next authority process does not repeat alerts about shares', map { (sprintf($share, $_) => 1) } ('role_1', 'role_2'));
 
@@ -177,7 +177,7 @@ is_said('the next authority process does not repeat alerts about shares', map { 
 
 my $paused = 'the idgen authority process did not run for \d+ ms';
 $session->value('SELECT idgen_next()');
-my $stopped = stop_worker($node, 'postgres');
+my $stopped = stop_authority($node, 'postgres');
 select(undef, undef, undef, 3.5);
 kill 'CONT', $stopped;
 ok(wait_until(sub { said($paused) > 0 }), 'a pause of the authority process is in the log');
@@ -195,13 +195,13 @@ my %safety = map { (sprintf($unsafe, $_) => 1) } @names;
 is_said('an alert about fsync is in the log once for each namespace in use', %safety);
 ok(wait_until(sub { use_all(); ($session->value('SELECT fsync FROM idgen_stat_authority') // '') eq 'f' }),
 	'idgen_stat_authority shows that fsync is off');
-another_worker('after the alerts about fsync');
+another_authority('after the alerts about fsync');
 is_said('the next authority process does not repeat alerts about fsync', %safety, %lifetimes);
 $session->value('ALTER SYSTEM SET fsync = on');
 $session->value('SELECT pg_reload_conf()');
 ok(wait_until(sub { use_all(); ($session->value('SELECT fsync FROM idgen_stat_authority') // '') eq 't' }),
 	'idgen_stat_authority shows that fsync is on again');
-another_worker('after fsync was turned on');
+another_authority('after fsync was turned on');
 $session->value('ALTER SYSTEM SET fsync = off');
 $session->value('SELECT pg_reload_conf()');
 ok(wait_until(sub { $session->value('SELECT idgen_next()'); said(sprintf($unsafe, 'default')) >= 2 }),

@@ -169,8 +169,8 @@ $waiting->cancel;
 is(state($waiting->wait(30)), '57014', 'a cancel ends the wait for a standby [S10]');
 foreach my $round (1 .. 3)
 {
-	my $worker = worker_in($node, 'postgres');
-	$session->value($round == 3 ? "SELECT pg_terminate_backend($worker)" : "SELECT pg_cancel_backend($worker)");
+	my $authority = authority_in($node, 'postgres');
+	$session->value($round == 3 ? "SELECT pg_terminate_backend($authority)" : "SELECT pg_cancel_backend($authority)");
 	my $what = 'after the authority process was ' . ($round == 3 ? 'terminated' : 'cancelled') . ", round $round [S4]";
 	is(state(issue('trusted')), 'IG005', "no ID is given $what");
 	$result = acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request);
@@ -276,7 +276,7 @@ ends('long', '', 'namespace long issues before the standbys are stopped');
 signal_receivers('STOP');
 ok(wait_until(sub { issue('long'); $session->value(q{SELECT unconfirmed FROM idgen_stat_namespace WHERE namespace = 'long'}) > 0 }, 30),
 	'a further grant of namespace long waits for a standby');
-$session->value('SELECT pg_terminate_backend(' . worker_in($node, 'postgres') . ')');
+$session->value('SELECT pg_terminate_backend(' . authority_in($node, 'postgres') . ')');
 ok(wait_until(sub { Idgen::Session->new($node)->query(q{SET idgen.wait_timeout = 0; SELECT idgen_next('default')});
 	$session->value(q{SELECT unconfirmed FROM idgen_stat_namespace WHERE namespace = 'long'}) > 0 }, 30),
 		'the grant of namespace long still waits under the next authority process');
