@@ -16,8 +16,8 @@ typedef struct IdgenErrorText
 	int			sqlstate;
 	int			strength;		/* of two causes, the stronger one is reported */
 	const char *message;		/* %s is the namespace */
-	const char *nameless;		/* message if the namespace is not known; NULL
-								 * = it always is */
+	const char *nameless;		/* the message if the namespace is not known;
+								 * NULL = it is always known */
 	const char *detail;			/* unless the error brings its own; NULL =
 								 * none */
 	const char *hint;			/* likewise */
@@ -185,8 +185,8 @@ own_or_default(const char *own, const char *of_kind)
 }
 
 /*
- * Raise an error.  The name of the namespace is empty if it is not known, as with
- * an incarnation that is not.
+ * Raise an error.  The name of the namespace is empty if it is not known,
+ * because the incarnation is not known.
  */
 void
 idgen_error_report(const IdgenError *error, const char *namespace_name)
@@ -200,7 +200,7 @@ idgen_error_report(const IdgenError *error, const char *namespace_name)
 	if (words->message == NULL)
 		elog(ERROR, "unexpected idgen error kind %d", (int) error->kind);
 
-	/* a formatted wait only where it is known */
+	/* say when a retry can succeed, if that is known */
 	if (error->until_ms != 0 && left_ms > 0)
 		detail = psprintf("%s%sA retry can succeed in " IDGEN_SECONDS_FORMAT " seconds.",
 						  detail, detail[0] ? " " : "", IDGEN_SECONDS_ARGS(left_ms));

@@ -1,6 +1,6 @@
 /*
  * alert.c
- *		Log conditions of namespaces once when they begin, and failures not too often.
+ *		Log conditions of namespaces when they begin, and failures now and then.
  *
  * Which conditions have been logged is kept with the statistics, in shared
  * memory, so that an authority process that comes and goes does not repeat
@@ -21,13 +21,13 @@
 #define LIFETIME_SHORT_MS	(INT64_C(2) * 365 * 24 * 3600 * 1000)
 
 /*
- * Workers are short when fewer than one in this many is free.  A range of a
- * few workers is meant to be used up.
+ * Workers run short when fewer than one in this many are free.  A range of
+ * fewer than WORKERS_FEW is meant to be used up.
  */
 #define WORKERS_FREE_ONE_IN 10
 #define WORKERS_FEW			8
 
-/* Pauses of the authority process are logged no more often. */
+/* Pauses of the authority process are logged at least this far apart. */
 #define PAUSES_APART_US		INT64_C(60000000)
 
 /*
@@ -62,7 +62,7 @@ may_log(IdgenAlerts *alerts)
 
 /*
  * Note a condition; true if it has just begun to hold, and is to be logged.  A
- * condition that may not be logged yet has not begun yet.
+ * condition that may not be logged yet does not count as begun.
  */
 static bool
 begins(IdgenAlerts *alerts, IdgenCounters *stats, IdgenAlert alert, bool holds)
@@ -202,7 +202,10 @@ idgen_alert_pause(IdgenAlerts *alerts, int64 late_us)
 			 errhint("Check whether the process or its machine was stopped, or has too few processors.")));
 }
 
-/* A round has failed.  The same kind of failure is not logged for ever. */
+/*
+ * A round has failed.  A failure of the same kind is not logged again and
+ * again.
+ */
 void
 idgen_alert_failure(IdgenAlerts *alerts, const char *message, int sqlstate)
 {

@@ -6,8 +6,8 @@
  * For a namespace with durability "local" that is enough, and they are
  * published.  With "quorum" each is held with the position of the WAL before
  * which it lies, and published when synchronous standbys have flushed that
- * position (S4).  That holds for answers as well, even for those that were
- * read back: what they were read from may not be confirmed.
+ * position (S4).  That holds for answers as well, even for those read back
+ * from the tables: what they were read from may not be confirmed.
  *
  * The list is private memory of the authority process.  Should the process
  * end, grants to cursors are found again in the tables (see round_cursors.c),

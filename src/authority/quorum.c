@@ -264,8 +264,8 @@ idgen_quorum_confirmed(IdgenQuorum *quorum)
 }
 
 /*
- * By a session: wait until a position is confirmed.  False if it is not by a
- * monotonic time; cancellable.
+ * By a session: wait until a position is confirmed.  False if it is not
+ * confirmed by a monotonic time; cancellable.
  */
 bool
 idgen_quorum_wait(XLogRecPtr position, int64 until_us)

@@ -151,8 +151,8 @@ decide_activation(IdgenRound *round, IdgenJob *job, const IdgenTicket *ticket,
 /*
  * Does a request come from the holder of the incarnation it names?  The answer
  * is the same for an unknown incarnation, a wrong token and another role, and
- * the time it takes does not tell how much of a token is right.  *row is the
- * incarnation's.
+ * the time it takes does not tell how much of a token is right.  *row is what
+ * is recorded of the incarnation.
  */
 bool
 idgen_round_is_holder(const IdgenTicket *ticket, IdgenIncarnationRow *row)
@@ -186,7 +186,7 @@ idgen_round_set_granted(const IdgenJob *job, int32 worker, int64 incarnation,
 
 /*
  * An incarnation has all that it can have.  A grant that ends later than any
- * grant of now could end was made before the clock was set back.
+ * grant made now could end was made before the clock was set back.
  */
 static void
 set_granted_up(const IdgenJob *job, int64 granted_end, int64 retry_at, IdgenError *error)
@@ -270,7 +270,7 @@ chain_facts(const IdgenJob *job, const IdgenRequest *request, int32 worker,
 	facts.after_grant = request->after_grant;
 	facts.last_grant = last->grant_id;
 
-	/* far back only where it decides between stale and forked */
+	/* search far back only where that decides between stale and forked */
 	facts.is_recorded = facts.holds_worker && !facts.is_last_request &&
 		idgen_grant_rows_request_recorded(job->name, worker, request->incarnation,
 										  &request->request_id,

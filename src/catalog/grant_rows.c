@@ -1,6 +1,6 @@
 /*
  * grant_rows.c
- *		Write grants, with all that goes with them, and read them again.
+ *		Write grants, marks and all that goes with them, and read grants.
  *
  * By the authority process, in its transactions.  Marks are reached by their place
  * (ctid), so that dead versions kept by a long transaction cost nothing.

@@ -1,6 +1,6 @@
 /*
  * grant_rows.h
- *		Rows of grants.
+ *		Rows of grants, and what is written with them, such as marks.
  */
 #ifndef IDGEN_GRANT_ROWS_H
 #define IDGEN_GRANT_ROWS_H

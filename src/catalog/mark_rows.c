@@ -2,6 +2,9 @@
  * mark_rows.c
  *		Read the marks of a namespace, and lock the rows that a grant will change.
  *
+ * grant_rows.c writes marks, together with the grants that raise them;
+ * restore.c merges restored ones.
+ *
  * By the authority process, in its transactions.  Rows are reached by their place
  * (ctid), so that dead versions kept by a long transaction cost nothing.
  */

@@ -100,7 +100,7 @@ find_in_waits(const IdgenCall *call, IdgenError *error)
 	idgen_error_set(error, kind, detail, hint);
 }
 
-/* Every cursor is busy: because of a crowd, or is a process stopped inside? */
+/* Every cursor is busy: is there a crowd, or is a process stopped inside? */
 static void
 find_in_locks(const IdgenCall *call, IdgenError *error)
 {

@@ -273,8 +273,8 @@ require_owner(TriggerData *trigger)
 }
 
 /*
- * Merge a row that is inserted from outside into ours.  True if there is none, so that
- * the row is to be inserted as it is.
+ * Merge a row that is inserted from outside into ours.  True if we have no
+ * such row, so that this one is to be inserted as it is.
  */
 static bool
 merge(TriggerData *trigger)
