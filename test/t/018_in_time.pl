@@ -202,7 +202,7 @@ ok( wait_until(
 			return $super->value(q{SELECT count(*) FROM idgen_stat_cursor WHERE namespace = 'two'}) == 2;
 		}, 30),
 	'a second cursor gets the reserved worker, to issue later');
-my $worker = stop_authority($node, 'postgres');
+my $pid = stop_authority($node, 'postgres');
 ok($super->poll(q{SELECT min(runway_ms) < 0 FROM idgen_stat_cursor WHERE namespace = 'two'}, 't', 30),
 	'the grants of the first cursor end');
 my $waiting = Idgen::Session->new($node);
@@ -210,7 +210,7 @@ $waiting->send(q{SELECT idgen_next('two')});
 ok( wait_until(
 		sub { $super->value(q{SELECT requests_waiting FROM idgen_stat_authority}) == 1 || $waiting->receive }, 30),
 	'a call requests a grant for the first cursor');
-kill 'CONT', $worker;
+kill 'CONT', $pid;
 $result = $waiting->wait;
 is(told($result), '', 'a call waits for a grant while another cursor can issue only later');
 $ledger->add('two', $result);
@@ -266,9 +266,9 @@ foreach (1 .. 5)
 	$waiting->send(q{SELECT idgen_next_batch(1000000, 'fenced')});
 	$super->poll(q{SELECT count(*) FROM idgen_stat_cursor WHERE namespace = 'fenced'}, 1, 30)
 	  or die 'nobody waits for the end of the fence';
-	$worker = stop_authority($node, 'postgres');
+	$pid = stop_authority($node, 'postgres');
 	$result = $waiting->wait;
-	kill 'CONT', $worker;
+	kill 'CONT', $pid;
 	last if Idgen::Session::state_of($result) eq 'IG002';
 }
 is(Idgen::Session::state_of($result), 'IG002',
@@ -281,7 +281,7 @@ ok($super->poll(q{SELECT sum(ids) > 0 FROM idgen_stat_cursor WHERE namespace = '
 	'the authority process answers before it is stopped');
 stop_authority($node, 'postgres');
 $result = $waiting->wait;
-kill 'CONT', $worker;
+kill 'CONT', $pid;
 unlike(told($result), qr/answered/, 'the error after a stop does not say that the authority process has answered [S8]');
 $waiting->close;
 
