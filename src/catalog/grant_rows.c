@@ -1,9 +1,11 @@
 /*
  * grant_rows.c
- *		Write grants, marks and all that goes with them, and read grants.
+ *		Write grants and the marks that they raise; read, merge and delete
+ *		grants.
  *
- * By the authority process, in its transactions.  Marks are reached by their place
- * (ctid), so that dead versions kept by a long transaction cost nothing.
+ * The authority process calls this in its transactions.  Marks are reached by
+ * their place (ctid), so that dead versions kept by a long transaction cost
+ * nothing.
  */
 #include "compat.h"
 
@@ -434,10 +436,11 @@ idgen_grant_rows_request_recorded(const char *name, int32 worker, int64 incarnat
 }
 
 /*
- * Among the oldest 1,000 grants of a worker, delete those past the retention, and merge
- * adjacent grants of one incarnation that are settled: so old that no request for them
- * can be repeated.  "now" is the clock in ticks; grants that have not ended by then stay
- * as they are.  Marks are not touched.  Returns how many rows were.
+ * Among the oldest 1,000 grants of a worker, delete those past the retention,
+ * and merge adjacent grants of one incarnation that are settled: so old that
+ * no request for them can be repeated.  "now" is the clock in ticks; grants
+ * that have not ended by then stay as they are.  Marks are not touched.
+ * Returns how many rows were deleted or merged.
  */
 int
 idgen_grant_rows_compact(const char *name, int32 worker, int64 now, int64 settled_s,

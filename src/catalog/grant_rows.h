@@ -1,6 +1,7 @@
 /*
  * grant_rows.h
- *		Rows of grants, and what is written with them, such as marks.
+ *		Rows of grants, which are written together with the marks that they
+ *		raise.
  */
 #ifndef IDGEN_GRANT_ROWS_H
 #define IDGEN_GRANT_ROWS_H
@@ -31,7 +32,7 @@ typedef struct IdgenGrantRow
 								 * worker has no row yet */
 	int64		incarnation;
 	bool		fresh;			/* the incarnation has no row yet */
-	const IdgenHolder *holder;	/* of a fresh external one; else NULL */
+	const IdgenHolder *holder;	/* of a fresh external incarnation; else NULL */
 	int64		grant_id;
 	IdgenGrant	grant;
 	int64		now;			/* the clock it was decided at */
@@ -40,7 +41,7 @@ typedef struct IdgenGrantRow
 	int64		external_added; /* by how much it raises the end of external
 								 * grants */
 	int64		asked_ms;		/* the length asked for; 0 = the usual one */
-	int64		run_ahead_ms;	/* of a fresh one of this server */
+	int64		run_ahead_ms;	/* of a fresh incarnation of this server */
 } IdgenGrantRow;
 
 /* The last grant of a worker. */

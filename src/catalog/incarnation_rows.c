@@ -2,7 +2,7 @@
  * incarnation_rows.c
  *		Read, end and delete incarnations.
  *
- * By the authority process, in its transactions.
+ * The authority process calls this in its transactions.
  */
 #include "compat.h"
 
@@ -37,9 +37,10 @@ idgen_incarnation_rows_read(int64 incarnation, IdgenIncarnationRow *row)
 }
 
 /*
- * How far ahead of the clock an incarnation of this server can run that has a grant
- * past "now" (a tick).  In milliseconds, and at least "than", which is what the policy
- * allows now: an incarnation keeps the run-ahead of its activation.
+ * The longest run-ahead of the incarnations of this server that have a grant
+ * past "now" (a tick), in milliseconds.  It can be longer than "than", which
+ * the policy allows now, because an incarnation keeps the run-ahead of its
+ * activation; it is never shorter.
  */
 int64
 idgen_incarnation_rows_run_ahead(const char *name, int64 now, int64 than)

@@ -2,11 +2,10 @@
  * mark_rows.c
  *		Read the marks of a namespace, and lock the rows that a grant will change.
  *
- * grant_rows.c writes marks, together with the grants that raise them;
- * restore.c merges restored ones.
- *
- * By the authority process, in its transactions.  Rows are reached by their place
- * (ctid), so that dead versions kept by a long transaction cost nothing.
+ * The authority process calls this in its transactions.  Marks are written
+ * together with grants (grant_rows.c) or by a restore (restore.c).  Rows are
+ * locked by their place (ctid), so that dead versions kept by a long
+ * transaction cost nothing.
  */
 #include "compat.h"
 

@@ -1,6 +1,6 @@
 /*
  * mark_rows.h
- *		Rows of marks, and the rows that go with them.
+ *		Read marks, and lock the rows that a grant changes.
  */
 #ifndef IDGEN_MARK_ROWS_H
 #define IDGEN_MARK_ROWS_H

@@ -63,8 +63,9 @@ elapsed_us(void)
 }
 
 /*
- * Read both clocks, as close together as can be.  Caller holds the directory lock: a
- * reading from before a pause would look like a step against a later one.
+ * Read both clocks, as close together as can be.  Caller holds the directory
+ * lock, so that a reading from before a pause is not judged after a later one,
+ * beside which it would look like a step.
  */
 static void
 read_clocks(IdgenClockReading *reading)
@@ -197,8 +198,8 @@ log_verdict(const IdgenClockRecord *record)
 }
 
 /*
- * Read the clock and judge it.  Raises an error (IG005) if a stopped process holds the
- * directory lock.
+ * Read the clock and judge it.  Raises an error (IG005) if the directory lock
+ * cannot be had in time.
  */
 void
 idgen_clock_judge(IdgenClockView *view)
