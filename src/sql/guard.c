@@ -220,7 +220,7 @@ check_mark(const char *name, int32 worker, int64 mark)
 	if (!idgen_scan_namespace(name, &row, IDGEN_DEADLINE_UNSET))
 		return;
 	if (worker >= idgen_layout_worker_count(&row.layout))
-		invalid("The namespace has fewer workers.");
+		invalid("The namespace has no such worker.");
 	if (mark > idgen_layout_tick_count(&row.layout))
 		invalid("The mark is past the end of the timestamp field.");
 }

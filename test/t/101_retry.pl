@@ -166,7 +166,7 @@ is(state_of_incarnation($held), 'active', 'an external incarnation is still acti
 
 my $after = Generator::next_grant($session, $held);
 my $error = rejected($session, $next, 'a repeated request older than the last one is refused', request_id => $last);
-like($error->{D} // '', qr/answered before/, 'the detail says that the request was answered before');
+like($error->{D} // '', qr/already answered/, 'the detail says that the request was already answered');
 rejected($session, $after, 'an old request id that claims to follow the last grant is refused', request_id => $last);
 is(state_of_incarnation($held), 'active', 'an old request does not end the incarnation');
 $held = Generator::next_grant($session, $after);
