@@ -328,7 +328,7 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, const IdgenTicket *ticket,
 			break;
 		case IDGEN_CHAIN_STALE:
 			reject(job, answer, "This request was already answered, and so was a later one.",
-				   "Use a new request id for a new grant.");
+				   "Use a new request ID for a new grant.");
 			break;
 		case IDGEN_CHAIN_FORKED:
 			end_forked(job, request->incarnation, answer);

@@ -55,8 +55,8 @@ foreach my $length (q{interval '50 ms'}, q{interval '101 ms'})
 {
 	my $result = Generator::acquire($session, $held, request_id => $id, length => $length);
 	is(Idgen::Session::state_of($result), '22023', "a request repeated with another length, $length, is refused");
-	like($result->{error}{H} // '', qr/new request id/,
-		"the hint after another length, $length, says to use a new request id");
+	like($result->{error}{H} // '', qr/new request ID/,
+		"the hint after another length, $length, says to use a new request ID");
 }
 is(same_grant(Generator::granted(Generator::acquire($session, $held, request_id => $id))), same_grant($first),
 	'a request repeated after refusals has the same answer');
