@@ -214,7 +214,7 @@ idgen_alert_failure(IdgenAlerts *alerts, const char *message, int sqlstate)
 	alerts->failure_us = now_us;
 	if (!again)
 		ereport(LOG,
-				(errmsg("idgen authority process could not make grants: %s", message),
+				(errmsg("idgen authority process could not write grants: %s", message),
 				 errdetail("It keeps trying. A failure of this kind is logged again only after a minute without one.")));
 }
 

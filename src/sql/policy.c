@@ -146,7 +146,7 @@ await_confirmation(const IdgenNamespace *ns, IdgenDeadline deadline)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot change the durability of namespace \"%s\" while \"synchronous_standby_names\" is empty",
 						ns->name),
-				 errdetail("A standby may still apply promotion policy \"trust\" to it, and no standby can confirm that none does."),
+				 errdetail("Standbys must first confirm that promotion policy \"trust\" was given up; one of them may still apply it."),
 				 errhint("Name physical standbys in \"synchronous_standby_names\", if only for this change. If there are none, pg_receivewal with --synchronous counts as one. Never promote a standby that lags behind these standbys.")));
 	if (!idgen_quorum_wait(idgen_quorum_here(), deadline))
 		ereport(ERROR,

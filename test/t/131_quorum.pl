@@ -181,7 +181,7 @@ is(state(issue('trusted')), 'IG005', 'no ID is given when synchronous_standby_na
 is(state(acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request)), 'IG005',
 	'no grant is given when synchronous_standby_names was emptied [S4]');
 $result = known_cause($session, q{SELECT idgen_fence_namespace('over')});
-like($result->{error}{D}, qr/done here.*not confirmed.*"synchronous_standby_names" is empty/,
+like($result->{error}{D}, qr/carried out here.*not confirmed.*"synchronous_standby_names" is empty/,
 	'the detail of a fence says what is missing when synchronous_standby_names was emptied');
 like($result->{error}{H}, qr/^Name physical standbys/, 'the hint of a fence says to name physical standbys');
 set('ANY 1 (a, b)');
