@@ -24,7 +24,7 @@ typedef struct IdgenErrorText
 } IdgenErrorText;
 
 #define HINT_SEE_LOG \
-	"Retry; if the error persists, look for messages of the idgen authority in the server log."
+	"Retry; if the error persists, look for messages of the idgen authority process in the server log."
 
 static const IdgenErrorText texts[IDGEN_ERROR_COUNT] = {
 	[IDGEN_ERROR_CAPACITY] = {
@@ -46,7 +46,7 @@ static const IdgenErrorText texts[IDGEN_ERROR_COUNT] = {
 		.strength = 3,
 		.message = "namespace \"%s\" cannot issue IDs yet",
 		.detail = "The first available grant starts in the future.",
-		.hint = "Retry then, or raise \"idgen.wait_timeout\"."
+		.hint = "Retry after that time, or raise \"idgen.wait_timeout\"."
 	},
 	[IDGEN_ERROR_GRANT] = {
 		.sqlstate = ERRCODE_IDGEN_GRANT_EXHAUSTED,
@@ -67,13 +67,13 @@ static const IdgenErrorText texts[IDGEN_ERROR_COUNT] = {
 		.strength = 6,
 		.message = "the clock is behind the last ID of namespace \"%s\"",
 		.detail = "The system clock has gone back; no ID is issued for a time already used.",
-		.hint = "Check the time synchronization of the server. IDs are issued again when the clock has caught up; if the clock is right now, call idgen_confirm_clock()."
+		.hint = "Check the time synchronization of the server. IDs are issued again when the clock has caught up; if the clock is already correct, call idgen_confirm_clock()."
 	},
 	[IDGEN_ERROR_CLOCK_AHEAD] = {
 		.sqlstate = ERRCODE_IDGEN_CLOCK_ERROR,
 		.strength = 7,
 		.message = "the clock of namespace \"%s\" has been set forward too far",
-		.hint = "Correct the system clock, and IDs are issued again; if the clock is right now, call idgen_confirm_clock()."
+		.hint = "Correct the system clock; if it is already correct, call idgen_confirm_clock()."
 	},
 	[IDGEN_ERROR_REJECTED] = {
 		.sqlstate = ERRCODE_IDGEN_INCARNATION_REJECTED,
@@ -93,7 +93,7 @@ static const IdgenErrorText texts[IDGEN_ERROR_COUNT] = {
 		.sqlstate = ERRCODE_IDGEN_AUTHORITY_UNCONFIRMED,
 		.strength = 10,
 		.message = "the authority of namespace \"%s\" is a copy that nobody has adopted",
-		.hint = "Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() with its name."
+		.hint = "Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() for this namespace."
 	},
 	[IDGEN_ERROR_RETIRED] = {
 		.sqlstate = ERRCODE_IDGEN_NAMESPACE_RETIRED,

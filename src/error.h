@@ -70,7 +70,7 @@ typedef struct IdgenError
 #define IDGEN_HINT_FORMAT_CHANGED \
 	"Undo the change: IDs of two formats cannot be told apart."
 #define IDGEN_DETAIL_NOT_HOLDER \
-	"It is unknown, or the token is not its token, or another role activated it."
+	"The incarnation is unknown, the token does not belong to it, or another role activated it."
 #define IDGEN_HINT_ACTIVATE \
 	"Activate a fresh incarnation with idgen_activate()."
 #define IDGEN_DETAIL_SINGLE_USER \
@@ -78,7 +78,7 @@ typedef struct IdgenError
 #define IDGEN_HINT_SINGLE_USER \
 	"Start the server normally."
 #define IDGEN_HINT_ALLOW \
-	"Its owner can give it with idgen_allow()."
+	"The owner of the namespace can grant the privilege with idgen_allow()."
 
 /* Milliseconds as seconds with three decimals, for printf. */
 #define IDGEN_SECONDS_FORMAT	INT64_FORMAT ".%03d"

@@ -105,10 +105,10 @@ check_workers(IdgenAlerts *alerts, const IdgenNamespace *ns, const IdgenMarks *m
 			   workers - reserved < (workers + WORKERS_FREE_ONE_IN - 1) /
 			   WORKERS_FREE_ONE_IN))
 		ereport(LOG,
-				(errmsg("workers of idgen namespace \"%s\" run short", ns->name),
-				 errdetail(INT64_FORMAT " of " INT64_FORMAT " are reserved.",
+				(errmsg("idgen namespace \"%s\" is running out of workers", ns->name),
+				 errdetail(INT64_FORMAT " of " INT64_FORMAT " workers are reserved.",
 						   reserved, workers),
-				 errhint("Deactivate incarnations no longer used, or use a namespace with more worker bits.")));
+				 errhint("Deactivate incarnations that are no longer used, or use a namespace with more worker bits.")));
 }
 
 static int
@@ -127,10 +127,10 @@ say_share(const IdgenNamespace *ns, const char *role, int64 role_max, uint64 bit
 {
 	if ((stats->shares_alerted & bit) == 0)
 		ereport(LOG,
-				(errmsg("role \"%s\" has all workers of idgen namespace \"%s\" that one role may have",
+				(errmsg("role \"%s\" has reached its limit of workers in idgen namespace \"%s\"",
 						role, ns->name),
-				 errdetail("External generators of it have " INT64_FORMAT ".", role_max),
-				 errhint("Deactivate incarnations no longer used, or let some generators activate as another role.")));
+				 errdetail("Its external generators hold " INT64_FORMAT " workers.", role_max),
+				 errhint("Deactivate incarnations that are no longer used, or let some generators activate as another role.")));
 }
 
 /*
@@ -199,7 +199,7 @@ idgen_alert_pause(IdgenAlerts *alerts, int64 late_us)
 			(errmsg("the idgen authority process did not run for " INT64_FORMAT " ms",
 					late_us / 1000),
 			 errdetail("No grant was made in that time."),
-			 errhint("Check whether the process or its machine was stopped, or has too few processors.")));
+			 errhint("Check whether the process or the machine was stopped, or the machine has too few processors.")));
 }
 
 /*
@@ -217,8 +217,8 @@ idgen_alert_failure(IdgenAlerts *alerts, const char *message, int sqlstate)
 	alerts->failure_us = now_us;
 	if (!again)
 		ereport(LOG,
-				(errmsg("idgen authority could not grant: %s", message),
-				 errdetail("It goes on trying; failures of this kind are not logged again before a minute has passed without one.")));
+				(errmsg("idgen authority process could not write grants: %s", message),
+				 errdetail("It keeps trying. A failure of this kind is logged again only after a minute without one.")));
 }
 
 /*

@@ -97,7 +97,7 @@ lock_owned(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *afterma
 	{
 		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE,
 						"Another session has locked the namespace.",
-						"Retry; if it goes on, look in pg_locks for who holds it.");
+						"Retry. If the error persists, look in pg_locks for the session that holds the lock.");
 		ns = NULL;
 	}
 	return ns;
@@ -147,7 +147,7 @@ can_fence_above(const IdgenNamespace *ns, int64 above, IdgenError *error)
 		idgen_layout_tick_at(&ns->row.layout, clock.latest_ms + ABOVE_MAX_MS) + 1)
 		return true;
 	snprintf(detail, sizeof(detail),
-			 "ID " INT64_FORMAT " is of more than a day in the future; a fence above it would end the namespace until then.",
+			 "ID " INT64_FORMAT " lies more than a day in the future; after a fence above it, the namespace could not issue IDs until that time.",
 			 above);
 	idgen_error_set(error, IDGEN_ERROR_TOO_LATE, detail, NULL);
 	return false;
@@ -247,14 +247,14 @@ end_incarnation(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *af
 	}
 	else if (superuser_arg(ticket->role))
 	{
-		idgen_error_set(error, IDGEN_ERROR_REJECTED, "It is unknown.",
-						"See table idgen_incarnation.");
+		idgen_error_set(error, IDGEN_ERROR_REJECTED, "The incarnation is unknown.",
+						"Table idgen_incarnation lists the incarnations.");
 		return;
 	}
 	if (ns == NULL || !idgen_namespace_owned(ns, ticket->role))
 	{
 		idgen_error_set(error, IDGEN_ERROR_FORBIDDEN,
-						"Only the owner of its namespace ends an incarnation that exists.",
+						"Only the owner of the namespace can end its incarnations.",
 						NULL);
 		return;
 	}

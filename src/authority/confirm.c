@@ -137,7 +137,7 @@ hold(IdgenConfirm *confirm, const IdgenNamespace *ns)
 void
 idgen_confirm_set_unconfirmed(IdgenConfirm *confirm, IdgenError *error)
 {
-	static const char unconfirmed[] = "It was granted or done here, but synchronous standbys have not confirmed it.";
+	static const char unconfirmed[] = "The request was carried out here, but synchronous standbys have not confirmed it.";
 	IdgenError	missing;
 	bool		may_come;
 
@@ -150,7 +150,7 @@ idgen_confirm_set_unconfirmed(IdgenConfirm *confirm, IdgenError *error)
 		return;
 	}
 	idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE, unconfirmed,
-					"Look at pg_stat_replication: \"flush_lsn\" of the standbys in \"synchronous_standby_names\" must go on.");
+					"Check pg_stat_replication: \"flush_lsn\" of the standbys in \"synchronous_standby_names\" must advance.");
 }
 
 /* A grant to a cursor, committed and flushed. */

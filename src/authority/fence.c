@@ -262,7 +262,7 @@ change_timeline(const IdgenNamespace *ns, const IdgenPromotionFacts *facts,
 	}
 	idgen_error_set(error, IDGEN_ERROR_COPIED,
 					verdict_detail(IDGEN_IDENTITY_OTHER_TIMELINE),
-					"Its promotion policy is \"refuse\". Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() with its name.");
+					"Its promotion policy is \"refuse\". Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() for this namespace.");
 	return IDGEN_OWNERSHIP_REFUSED;
 }
 
@@ -285,9 +285,9 @@ fence_overtaken(const IdgenNamespace *ns)
 							  &bound_ms))
 		return false;
 	ereport(LOG,
-			(errmsg("the tables of idgen namespace \"%s\" are older than what was granted from them; it is fenced",
+			(errmsg("the tables of idgen namespace \"%s\" are older than its last grants",
 					ns->name),
-			 errdetail("This looks like a backup that was copied over the data directory.")));
+			 errdetail("This looks like a backup that was copied over the data directory. The namespace is being fenced.")));
 	idgen_fence_raise(ns, idgen_layout_tick_at(layout, bound_ms) + 1);
 	idgen_fence_take_over(ns);
 	return true;

@@ -148,7 +148,7 @@ leave_out(IdgenJob *job)
 	job->marks->loaded = false;
 	idgen_error_set(&error, IDGEN_ERROR_UNAVAILABLE,
 					"Another session has locked its high-water marks.",
-					"Retry; if it goes on, look in pg_locks for who holds it.");
+					"Retry. If the error persists, look in pg_locks for the session that holds the lock.");
 	job->outcome = job->cursor_outcome;
 	idgen_job_fail(job, IDGEN_OUTCOME_RETRY, &error);
 }

@@ -104,6 +104,6 @@ idgen_capacity_check_batch(IdgenCall *call, int32 count)
 			 "%d IDs were requested, but only " INT64_FORMAT " can be issued in the time that the call may take; none was issued.",
 			 count, most);
 	idgen_error_set(&call->error, IDGEN_ERROR_CAPACITY, detail,
-					"Request fewer IDs, increase \"idgen.wait_timeout\" or \"idgen.max_workers_per_namespace\", or use a format with more sequence bits.");
+					"Request fewer IDs, raise \"idgen.wait_timeout\" or \"idgen.max_workers_per_namespace\", or use a format with more sequence bits.");
 	idgen_cause_raise(call);
 }

@@ -157,7 +157,7 @@ check_above(const IdgenNamespace *ns, int64 above)
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg(INT64_FORMAT " is not an ID of namespace \"%s\"", above,
 						ns->name),
-				 errhint("\"above\" is the greatest ID that anybody has seen.")));
+				 errhint("Pass the greatest known ID as \"above\".")));
 }
 
 /* Fence a namespace; above is an ID, or 0. */
@@ -361,6 +361,6 @@ idgen_client_end(int64 incarnation)
 							  "idgen_end_incarnation()");
 	if (!superuser() && !owns_incarnation(incarnation))
 		refuse_request("", IDGEN_ERROR_FORBIDDEN,
-					   "Only the owner of its namespace ends an incarnation that exists.", NULL);
+					   "Only the owner of the namespace can end its incarnations.", NULL);
 	finish_request(&request, &answer);
 }

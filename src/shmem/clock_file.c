@@ -132,5 +132,5 @@ idgen_clock_file_write(const IdgenClockRecord *record)
 	ereport(LOG,
 			(errcode_for_file_access(),
 			 errmsg("could not write file \"%s\": %m", CLOCK_FILE),
-			 errdetail("If the clock is set while the server is down, that will not be noticed.")));
+			 errdetail("idgen will not notice if the clock is set while the server is down.")));
 }

@@ -64,7 +64,7 @@ lock_entries(LWLockMode mode)
 	if (!idgen_lock_within(&state()->lock, mode, WITHIN_US))
 		ereport(ERROR,
 				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
-				 errmsg("could not look up until when dropped namespaces issued IDs"),
+				 errmsg("could not look up the last IDs of dropped namespaces"),
 				 errdetail("The process that holds the lock seems to be stopped."),
 				 errhint(IDGEN_HINT_STOPPED)));
 }
@@ -159,8 +159,8 @@ need_entry(Oid database, const char *namespace_name)
 		unlock_entries();
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
-				 errmsg("cannot remember until when namespace \"%s\" issues IDs", namespace_name),
-				 errdetail("This database uses its share of the %d namespaces that the server can remember, all of them with grants that have not ended.",
+				 errmsg("could not record how long namespace \"%s\" issues IDs", namespace_name),
+				 errdetail("The server has room for %d namespaces, and all those in the share of this database have grants that have not ended.",
 						   IDGEN_ENDED_MAX),
 				 errhint("Retry after some of these grants have ended, or use shorter grants.")));
 	}

@@ -62,7 +62,7 @@ refuse_unsaved(const char *path)
 	ereport(ERROR,
 			(errcode_for_file_access(),
 			 errmsg("could not write file \"%s\": %m", path),
-			 errdetail("It must record until when namespaces may issue IDs before they are dropped or granted IDs ahead of the clock."),
+			 errdetail("The file must record how long a namespace can issue IDs before it is dropped, or gets a grant ahead of the clock or outside the server."),
 			 errhint("Free disk space or correct the permissions of the directory, and retry.")));
 }
 

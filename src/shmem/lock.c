@@ -98,7 +98,7 @@ report_directory(int64 waited_ms, uint64 releases, bool moves)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_IDGEN_UNAVAILABLE),
-			 errmsg("could not lock the directory of idgen"),
+			 errmsg("could not lock the shared memory of idgen"),
 			 moves ?
 			 errdetail("It is busy: other processes locked it " UINT64_FORMAT " times within " INT64_FORMAT " ms.",
 					   releases, waited_ms) :

@@ -194,7 +194,7 @@ idgen_queue_call(IdgenRequest *request, IdgenAnswer *answer)
 	withdraw(0, number);
 	if (answer->error.kind == IDGEN_ERROR_NONE)
 		idgen_error_set(&answer->error, IDGEN_ERROR_UNAVAILABLE,
-						"The authority process did not answer in time. It may still carry the request out.",
+						"The authority process did not answer in time. It may still carry out the request.",
 						NULL);
 }
 

@@ -238,7 +238,7 @@ idgen_create_namespace(PG_FUNCTION_ARGS)
 		ereport(WARNING,
 				(errmsg("namespace \"%s\" begins as a copy", row.name),
 				 errdetail("Marks of this name were restored earlier, and the database that they come from may still issue IDs."),
-				 errhint("Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() with its name.")));
+				 errhint("Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() for this namespace.")));
 	PG_RETURN_VOID();
 }
 

@@ -147,15 +147,15 @@ await_confirmation(const IdgenNamespace *ns, IdgenDeadline deadline)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot change the durability of namespace \"%s\" while \"synchronous_standby_names\" is empty",
 						ns->name),
-				 errdetail("A standby may still apply promotion policy \"trust\" to it, and no standby can confirm that none does."),
-				 errhint("Name physical standbys in \"synchronous_standby_names\", if only for this change. If there are none, pg_receivewal with --synchronous counts as one. Never promote a standby that was behind them.")));
+				 errdetail("Standbys must first confirm that promotion policy \"trust\" was given up; one of them may still apply it."),
+				 errhint("Name physical standbys in \"synchronous_standby_names\", if only for this change. If there are none, pg_receivewal with --synchronous counts as one. Never promote a standby that lags behind these standbys.")));
 	if (!idgen_quorum_wait(idgen_quorum_here(), deadline))
 		ereport(ERROR,
 				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
 				 errmsg("could not change the durability of namespace \"%s\"",
 						ns->name),
 				 errdetail("Synchronous standbys have not confirmed what was committed before."),
-				 errhint("Connect the standbys, or name others in \"synchronous_standby_names\". Never promote a standby that was behind them.")));
+				 errhint("Connect the standbys, or name others in \"synchronous_standby_names\". Never promote a standby that lags behind these standbys.")));
 }
 
 /*
@@ -204,7 +204,7 @@ check_changes_split(const IdgenNamespace *ns, const IdgenNamespaceRow *row)
 		idgen_arguments_invalid("promotion \"split\" can only be chosen with durability \"local\"",
 								"Change the durability in separate calls, before and after this one.");
 	if (!claim_unused(ns, row))
-		idgen_arguments_invalid("promotion \"split\" cannot be chosen or given up once something was granted",
+		idgen_arguments_invalid("promotion \"split\" cannot be chosen or given up after the first grant",
 								"Create another namespace.");
 }
 

@@ -65,7 +65,7 @@ is($waits->[0], 't',
 $super->query(q{SELECT idgen_create_namespace('no room', 41, 10, 12, grant_interval => '1 ms', horizon => '1 ms')});
 $super->query(q{SET idgen.wait_timeout = '2s'});
 my @no_room = map { known_cause($super, q{SELECT idgen_next('no room')}) } 1 .. 4;
-my $horizon_named = qr/expired before they could be used: they end at most 1 ms, the horizon/;
+my $horizon_named = qr/expired before they could be used: the horizon of the namespace lets them end at most 1 ms/;
 is( join(', ',
 		map { told($_) } grep { $_->{error} && ($_->{error}{C} ne 'IG005' || $_->{error}{D} !~ $horizon_named) } @no_room),
 	'', 'IG005 names a horizon that is shorter than a commit [S8]');

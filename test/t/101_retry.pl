@@ -55,8 +55,8 @@ foreach my $length (q{interval '50 ms'}, q{interval '101 ms'})
 {
 	my $result = Generator::acquire($session, $held, request_id => $id, length => $length);
 	is(Idgen::Session::state_of($result), '22023', "a request repeated with another length, $length, is refused");
-	like($result->{error}{H} // '', qr/new request id/,
-		"the hint after another length, $length, says to use a new request id");
+	like($result->{error}{H} // '', qr/new request ID/,
+		"the hint after another length, $length, says to use a new request ID");
 }
 is(same_grant(Generator::granted(Generator::acquire($session, $held, request_id => $id))), same_grant($first),
 	'a request repeated after refusals has the same answer');
@@ -166,7 +166,7 @@ is(state_of_incarnation($held), 'active', 'an external incarnation is still acti
 
 my $after = Generator::next_grant($session, $held);
 my $error = rejected($session, $next, 'a repeated request older than the last one is refused', request_id => $last);
-like($error->{D} // '', qr/answered before/, 'the detail says that the request was answered before');
+like($error->{D} // '', qr/already answered/, 'the detail says that the request was already answered');
 rejected($session, $after, 'an old request id that claims to follow the last grant is refused', request_id => $last);
 is(state_of_incarnation($held), 'active', 'an old request does not end the incarnation');
 $held = Generator::next_grant($session, $after);

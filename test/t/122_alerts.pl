@@ -32,7 +32,7 @@ sub said
 	return scalar(() = log_since($node, 0) =~ /LOG:  [^\n]*$text/g);
 }
 my $lifetime = 'timestamp field of idgen namespace "ends in %s days" lasts less than two years';
-my $short = 'workers of idgen namespace "eight" run short';
+my $short = 'idgen namespace "eight" is running out of workers';
 my $unsafe = 'idgen namespace "%s" is not safe against a crash of the machine';
 
 my @names = ('default', 'eight', map { "ends in $_ days" } 800, 700, 3);
@@ -138,8 +138,8 @@ sub keep_alive
 }
 ok(wait_until(sub { keep_alive(); said($short) > 0 }), 'a shortage of workers is in the log')
   or diag($session->value(q{SELECT workers_reserved || ' of ' || workers FROM idgen_stat_namespace WHERE namespace = 'eight'}));
-like(log_since($node, 0), qr/[78] of 8 are reserved\./, 'the log has the number of reserved workers');
-like(log_since($node, 0), qr/HINT:  Deactivate incarnations no longer used, or use a namespace with more worker bits\./,
+like(log_since($node, 0), qr/[78] of 8 workers are reserved\./, 'the log has the number of reserved workers');
+like(log_since($node, 0), qr/HINT:  Deactivate incarnations that are no longer used, or use a namespace with more worker bits\./,
 	'the log has a hint about a shortage of workers');
 my $until = Idgen::Session::now_us() + 3e6;
 wait_until(sub { keep_alive(); Idgen::Session::now_us() > $until });
@@ -157,14 +157,14 @@ is_said('the next authority process does not repeat a shortage that has ended', 
 
 $session->value(q{SELECT idgen_create_namespace('shares', 41, 4, 12, promotion => 'fence', grant_interval => '20 min', horizon => '1 h')});
 $session->value("SELECT idgen_allow('shares', '$_', 'acquire')") foreach ('role_1', 'role_2');
-my $share = 'role "%s" has all workers of idgen namespace "shares" that one role may have';
+my $share = 'role "%s" has reached its limit of workers in idgen namespace "shares"';
 sub activate_all { my ($role, $count) = @_; return grep { $_ eq '' } map { $sessions{$role}->sqlstate(q{SELECT idgen_activate('shares')}) } 1 .. $count; }
 is(scalar activate_all('role_1', 6), 6, 'a role gets six workers for external generators');
 $session->value(q{SELECT idgen_next('shares')}) foreach 1 .. 3;
 is(said(sprintf $share, 'role_1'), 0, 'a role that has not used up its share is not in the log');
 is(scalar activate_all('role_1', 2), 1, 'a role gets a seventh worker, but no eighth');
-is_said('a role that has used up its share is in the log although half of the workers are free', sprintf($share, 'role_1') => 1, sprintf($share, 'role_2') => 0, 'workers of idgen namespace "shares" run short' => 0);
-like(log_since($node, 0), qr/DETAIL:  External generators of it have 7\./,
+is_said('a role that has used up its share is in the log although half of the workers are free', sprintf($share, 'role_1') => 1, sprintf($share, 'role_2') => 0, 'idgen namespace "shares" is running out of workers' => 0);
+like(log_since($node, 0), qr/DETAIL:  Its external generators hold 7 workers\./,
 	'the log has the number of workers of the role');
 is(scalar activate_all('role_1', 3), 0, 'a role that has used up its share gets no worker when it asks again');
 is(scalar activate_all('role_2', 8), 7, 'another role gets all workers of its share');
@@ -181,7 +181,7 @@ my $stopped = stop_authority($node, 'postgres');
 select(undef, undef, undef, 3.5);
 kill 'CONT', $stopped;
 ok(wait_until(sub { said($paused) > 0 }), 'a pause of the authority process is in the log');
-like(log_since($node, 0), qr/DETAIL:  No grant was made in that time\.\n.*HINT:  Check whether the process or its machine was stopped/,
+like(log_since($node, 0), qr/DETAIL:  No grant was made in that time\.\n.*HINT:  Check whether the process or the machine was stopped/,
 	'the log has a hint about a pause of the authority process');
 
 # --- fsync.

@@ -75,7 +75,7 @@ answers_within($result, 0, 'a call is refused at once when no standby is named [
 set('nobody, either');
 $result = issue('trusted');
 is(state($result), 'IG005', 'a call is refused when no standby has the name [S4]');
-like($result->{error}{D}, qr/1 physical ones are needed and 0 are streaming/,
+like($result->{error}{D}, qr/1 must be streaming, but only 0 are/,
 	'the detail says how many physical standbys are needed and are streaming');
 is(grants('trusted'), 0, 'nothing was granted without a physical standby');
 is(state($session->query(q{SELECT idgen_next()})), '', 'a namespace with durability local issues without a standby');
@@ -181,14 +181,14 @@ is(state(issue('trusted')), 'IG005', 'no ID is given when synchronous_standby_na
 is(state(acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request)), 'IG005',
 	'no grant is given when synchronous_standby_names was emptied [S4]');
 $result = known_cause($session, q{SELECT idgen_fence_namespace('over')});
-like($result->{error}{D}, qr/done here.*not confirmed.*"synchronous_standby_names" is empty/,
+like($result->{error}{D}, qr/carried out here.*not confirmed.*"synchronous_standby_names" is empty/,
 	'the detail of a fence says what is missing when synchronous_standby_names was emptied');
 like($result->{error}{H}, qr/^Name physical standbys/, 'the hint of a fence says to name physical standbys');
 set('ANY 1 (a, b)');
 is(state(issue('trusted')), 'IG005', 'no ID is given when the standbys are named again [S4]');
 $result = known_cause($session, q{SELECT idgen_fence_namespace('quick')});
 is(state($result), 'IG005', 'a fence that is not confirmed is refused [S4]');
-like($result->{error}{D}, qr/done here.*not confirmed/,
+like($result->{error}{D}, qr/carried out here.*not confirmed/,
 	'the detail says that an unconfirmed fence is done on this server');
 foreach my $time ('first', 'second')
 {
