@@ -121,9 +121,9 @@ COMMENT ON TABLE _idgen.idgen_floor IS
 COMMENT ON TABLE _idgen.idgen_worker IS
 'idgen: one row per worker ever used: high_water is the tick at which everything ever granted to the worker ends, and incarnation got its last grant';
 COMMENT ON TABLE _idgen.idgen_authority IS
-'idgen: per namespace, which server and database grant from it, and the sums of its marks. Never dumped, so that idgen notices a copy';
+'idgen: per namespace, the server and database that grant from it, and the count and sum of its marks. Never dumped, so that idgen notices a copy';
 COMMENT ON TABLE _idgen.idgen_incarnation IS
-'idgen: every activation of a generator, and who asked for it. token_hash is that of the token that its holder was given';
+'idgen: every activation of a generator, and who asked for it. token_hash is the hash of the token that the holder was given';
 COMMENT ON TABLE _idgen.idgen_grant IS
 'idgen: every grant: the ticks from start_tick to end_tick, excluding end_tick, reserved for one worker and one incarnation';
 
@@ -244,7 +244,7 @@ RETURNS record
 AS 'MODULE_PATHNAME', 'idgen_decode_text'
 LANGUAGE C STABLE PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION @extschema@.idgen_decode(text, text) IS
-'idgen: takes an ID apart that is written in decimal digits. 22P02 if the text has anything but digits; other errors as for a number';
+'idgen: takes apart an ID that is written in decimal digits. 22P02 if the text has anything but digits; other errors as for a number';
 
 CREATE FUNCTION @extschema@.idgen_encode(tick bigint, worker integer, sequence integer,
     namespace text DEFAULT 'default')
@@ -356,7 +356,7 @@ RETURNS @extschema@.idgen_acquired
 AS 'MODULE_PATHNAME', 'idgen_acquire_grant'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_acquire_grant(text, bigint, uuid, text, bigint, interval) IS
-'idgen: returns the next grant of an incarnation. after_grant is the grant that it follows. The request_id that was answered last gets the same grant again, or 22023 if it asks for another length; IG008 if the incarnation has ended or somebody else uses it';
+'idgen: returns the next grant of an incarnation. after_grant is the grant that it follows. Repeating the last answered request_id returns the same grant, or 22023 if the length differs. IG008 if the incarnation has ended or two processes use it';
 
 CREATE FUNCTION @extschema@.idgen_deactivate(incarnation bigint, token text)
 RETURNS void
@@ -378,14 +378,14 @@ RETURNS void
 AS 'MODULE_PATHNAME', 'idgen_adopt_namespace'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_adopt_namespace(text, bigint, integer, integer) IS
-'idgen: confirms that the original of a copied namespace will never issue IDs again, or that it uses other workers than first_worker to last_worker. Fences the namespace above the ID above, even if the calling transaction rolls back. Only its owner may do this (42501)';
+'idgen: confirms that the original of a copied namespace will never issue IDs again, or that it uses workers other than first_worker to last_worker. Also fences the namespace, past the ID that the argument above names, even if the calling transaction rolls back. Only its owner may do this (42501)';
 
 CREATE FUNCTION @extschema@.idgen_fence_namespace(name text, above bigint DEFAULT NULL)
 RETURNS void
 AS 'MODULE_PATHNAME', 'idgen_fence_namespace'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.idgen_fence_namespace(text, bigint) IS
-'idgen: moves all future IDs past everything that a lost copy of the authority can have granted, and past the ID above, even if the calling transaction rolls back. Ends every incarnation. Only the owner may do this (42501)';
+'idgen: moves all future IDs past everything that a lost copy of the authority can have granted, and past the ID that the argument above names, even if the calling transaction rolls back. Ends every incarnation. Only the owner may do this (42501)';
 
 CREATE FUNCTION @extschema@.idgen_confirm_clock()
 RETURNS void
@@ -422,7 +422,7 @@ BEGIN ATOMIC
     LEFT JOIN _idgen.idgen_incarnation i ON i.incarnation OPERATOR(pg_catalog.=) g.incarnation;
 END;
 COMMENT ON FUNCTION @extschema@.idgen_trace(bigint, text) IS
-'idgen: returns the grant and the incarnation under which an ID was reserved, and who activated the incarnation. Returns no row if this is no longer recorded, or if nothing was granted here';
+'idgen: returns the grant and the incarnation under which an ID was reserved, and who activated the incarnation. Returns no row if the grant is no longer recorded, or if the ID was not granted here';
 REVOKE ALL ON FUNCTION @extschema@.idgen_trace(bigint, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION @extschema@.idgen_trace(bigint, text) TO pg_monitor;
 

@@ -23,9 +23,9 @@
 /*
  * Wall clock in milliseconds since 1970-01-01 00:00:00 UTC.
  *
- * A busy session reads the same millisecond many times.  So the reading is only
- * compared with the last one.  The processor predicts that branch, and what
- * depends on the result need not wait for the reading and for a division.
+ * A busy session reads the same millisecond many times.  So the reading is
+ * only compared with the last one.  The processor predicts that branch, so
+ * what depends on the result waits neither for the reading nor for a division.
  */
 static inline int64
 idgen_clock_wall_ms(void)

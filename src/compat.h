@@ -23,7 +23,7 @@
 #error "idgen needs PostgreSQL 15 or later"
 #endif
 
-/* Since 18 the mark of a function that does not return stands in front of it. */
+/* Since 18 pg_noreturn stands in front of a function that does not return. */
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn	pg_attribute_noreturn()
 #endif
@@ -57,8 +57,8 @@
 #endif
 
 /*
- * The status of a process in the local copy, by its place from 1; PostgreSQL's name for
- * this changed in 16.
+ * The status of a process in the local copy, by its place, counted from 1;
+ * PostgreSQL renamed the function in 16.
  */
 static inline const PgBackendStatus *
 idgen_backend_status(int place)
@@ -93,7 +93,7 @@ typedef struct IdgenJsonbState
 	((state)->result = pushJsonbValue(&(state)->parsed, token, value))
 #endif
 
-/* Since 18 the primary key may be deferrable. */
+/* Since 18 the caller says whether a deferrable primary key will do. */
 #if PG_VERSION_NUM >= 180000
 #define idgen_primary_key_index(rel)	RelationGetPrimaryKeyIndex(rel, false)
 #else

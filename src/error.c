@@ -16,15 +16,15 @@ typedef struct IdgenErrorText
 	int			sqlstate;
 	int			strength;		/* of two causes, the stronger one is reported */
 	const char *message;		/* %s is the namespace */
-	const char *nameless;		/* message if the namespace is not known; NULL
-								 * = it always is */
+	const char *nameless;		/* the message if the namespace is not known;
+								 * NULL = it is always known */
 	const char *detail;			/* unless the error brings its own; NULL =
 								 * none */
 	const char *hint;			/* likewise */
 } IdgenErrorText;
 
 #define HINT_SEE_LOG \
-	"Retry; if the error persists, look for messages of the idgen authority in the server log."
+	"Retry; if the error persists, look for messages of the idgen authority process in the server log."
 
 static const IdgenErrorText texts[IDGEN_ERROR_COUNT] = {
 	[IDGEN_ERROR_CAPACITY] = {
@@ -46,7 +46,7 @@ static const IdgenErrorText texts[IDGEN_ERROR_COUNT] = {
 		.strength = 3,
 		.message = "namespace \"%s\" cannot issue IDs yet",
 		.detail = "The first available grant starts in the future.",
-		.hint = "Retry then, or raise \"idgen.wait_timeout\"."
+		.hint = "Retry after that time, or raise \"idgen.wait_timeout\"."
 	},
 	[IDGEN_ERROR_GRANT] = {
 		.sqlstate = ERRCODE_IDGEN_GRANT_EXHAUSTED,
@@ -67,13 +67,13 @@ static const IdgenErrorText texts[IDGEN_ERROR_COUNT] = {
 		.strength = 6,
 		.message = "the clock is behind the last ID of namespace \"%s\"",
 		.detail = "The system clock has gone back; no ID is issued for a time already used.",
-		.hint = "Check the time synchronization of the server. IDs are issued again when the clock has caught up; if the clock is right now, call idgen_confirm_clock()."
+		.hint = "Check the time synchronization of the server. IDs are issued again when the clock has caught up; if the clock is already correct, call idgen_confirm_clock()."
 	},
 	[IDGEN_ERROR_CLOCK_AHEAD] = {
 		.sqlstate = ERRCODE_IDGEN_CLOCK_ERROR,
 		.strength = 7,
 		.message = "the clock of namespace \"%s\" has been set forward too far",
-		.hint = "Correct the system clock, and IDs are issued again; if the clock is right now, call idgen_confirm_clock()."
+		.hint = "Correct the system clock; if it is already correct, call idgen_confirm_clock()."
 	},
 	[IDGEN_ERROR_REJECTED] = {
 		.sqlstate = ERRCODE_IDGEN_INCARNATION_REJECTED,
@@ -93,7 +93,7 @@ static const IdgenErrorText texts[IDGEN_ERROR_COUNT] = {
 		.sqlstate = ERRCODE_IDGEN_AUTHORITY_UNCONFIRMED,
 		.strength = 10,
 		.message = "the authority of namespace \"%s\" is a copy that nobody has adopted",
-		.hint = "Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() with its name."
+		.hint = "Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() for this namespace."
 	},
 	[IDGEN_ERROR_RETIRED] = {
 		.sqlstate = ERRCODE_IDGEN_NAMESPACE_RETIRED,
@@ -185,8 +185,8 @@ own_or_default(const char *own, const char *of_kind)
 }
 
 /*
- * Raise an error.  The name of the namespace is empty if it is not known, as with
- * an incarnation that is not.
+ * Raise an error.  The name of the namespace is empty if it is not known,
+ * because the incarnation is not known.
  */
 void
 idgen_error_report(const IdgenError *error, const char *namespace_name)
@@ -200,7 +200,7 @@ idgen_error_report(const IdgenError *error, const char *namespace_name)
 	if (words->message == NULL)
 		elog(ERROR, "unexpected idgen error kind %d", (int) error->kind);
 
-	/* a formatted wait only where it is known */
+	/* say when a retry can succeed, if that is known */
 	if (error->until_ms != 0 && left_ms > 0)
 		detail = psprintf("%s%sA retry can succeed in " IDGEN_SECONDS_FORMAT " seconds.",
 						  detail, detail[0] ? " " : "", IDGEN_SECONDS_ARGS(left_ms));

@@ -20,7 +20,10 @@
 #define ERRCODE_IDGEN_INCARNATION_REJECTED	MAKE_SQLSTATE('I','G','0','0','8')
 #define ERRCODE_IDGEN_NAMESPACE_RETIRED		MAKE_SQLSTATE('I','G','0','0','9')
 
-/* What went wrong.  Texts, SQLSTATEs and strength are in a table in error.c. */
+/*
+ * What went wrong, from the weakest cause to the strongest.  Texts, SQLSTATEs
+ * and strengths are in a table in error.c.
+ */
 typedef enum IdgenErrorKind
 {
 	IDGEN_ERROR_NONE,
@@ -37,7 +40,8 @@ typedef enum IdgenErrorKind
 	IDGEN_ERROR_EXHAUSTED,		/* the timestamp field */
 	IDGEN_ERROR_COPIED,			/* the detail names what was found */
 	IDGEN_ERROR_RETIRED,		/* the namespace */
-	IDGEN_ERROR_TOO_LATE,		/* an ID to fence above; the detail names it */
+	IDGEN_ERROR_TOO_LATE,		/* the ID to fence above is too far in the
+								 * future; the detail names it */
 	IDGEN_ERROR_OTHER_LENGTH,	/* a request was repeated with another length */
 	IDGEN_ERROR_UNDEFINED,		/* the namespace is gone */
 	IDGEN_ERROR_NOT_OWNER,		/* of the namespace */
@@ -66,7 +70,7 @@ typedef struct IdgenError
 #define IDGEN_HINT_FORMAT_CHANGED \
 	"Undo the change: IDs of two formats cannot be told apart."
 #define IDGEN_DETAIL_NOT_HOLDER \
-	"It is unknown, or the token is not its token, or another role activated it."
+	"The incarnation is unknown, the token does not belong to it, or another role activated it."
 #define IDGEN_HINT_ACTIVATE \
 	"Activate a fresh incarnation with idgen_activate()."
 #define IDGEN_DETAIL_SINGLE_USER \
@@ -74,7 +78,7 @@ typedef struct IdgenError
 #define IDGEN_HINT_SINGLE_USER \
 	"Start the server normally."
 #define IDGEN_HINT_ALLOW \
-	"Its owner can give it with idgen_allow()."
+	"The owner of the namespace can grant the privilege with idgen_allow()."
 
 /* Milliseconds as seconds with three decimals, for printf. */
 #define IDGEN_SECONDS_FORMAT	INT64_FORMAT ".%03d"

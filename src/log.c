@@ -9,17 +9,19 @@
  * parameters, in the context.  So any message about a statement that names such a
  * function is logged without statement and context.
  *
- * This is done by a hook that sees each message before it is logged.  PostgreSQL only
- * promises that such a hook can suppress a message.  The fields changed here
- * (hide_stmt, hide_ctx, internalquery) are read after the hook in all versions
- * supported; if that ends, test/t/111_tokens.pl notices.  The documented way would be
- * an error context callback that calls errhidestmt() and errhidecontext().  But no
- * callback is in force while a statement is parsed; and one that is set by a hook of
- * the executor or of utility commands is not in force while a statement is analysed or
- * planned, or while its parameters are read.  Those are the errors this file is for.
+ * This is done by a hook that sees each message before it is logged.
+ * PostgreSQL only promises that such a hook can suppress a message.  The
+ * fields changed here (hide_stmt, hide_ctx, internalquery) are read after the
+ * hook in all versions supported; if that ends, test/t/111_tokens.pl notices.
+ * The documented way would be an error context callback that calls
+ * errhidestmt() and errhidecontext().  But no callback is in force while a
+ * statement is parsed; and one that is set by a hook of the executor or of
+ * utility commands is not in force while a statement is analysed or planned,
+ * or while its parameters are read.  This file is for the errors of these
+ * stages.
  *
- * A statement is recognized by the name of the function in it.  EXECUTE of a prepared
- * statement, with the token among its arguments, is not.
+ * A statement is recognized by the name of the function in it.  So EXECUTE of
+ * a prepared statement, with the token among its arguments, is not recognized.
  *
  * A statement that is logged because of log_statement or
  * log_min_duration_statement is the message itself, and stays.

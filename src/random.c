@@ -31,12 +31,12 @@ idgen_random_uuid(pg_uuid_t *uuid)
  * A random positive number, for incarnations and grants.  It is not counted,
  * because a counter would repeat itself after a failover that lost its last values.
  *
- * It is below 2^53, so that it survives being a number in JSON.  Among a million
- * recorded incarnations, a new number is already taken with a probability of
- * 1e-10.  The primary key then refuses it, and the round is repeated with other
- * numbers.  A new number equals that of an incarnation lost in a failover as
- * rarely, and then the tokens differ.  The number of a grant is only compared with
- * those of other grants of its incarnation.
+ * It is below 2^53, so that it survives being a number in JSON.  Among a
+ * million recorded incarnations, a new number is already taken with a
+ * probability of 1e-10.  The primary key then refuses it, and the round is
+ * repeated with other numbers.  Just as rarely, a new number is that of an
+ * incarnation lost in a failover; then the tokens differ.  The number of a
+ * grant is only compared with those of other grants of its incarnation.
  */
 int64
 idgen_random_number(void)

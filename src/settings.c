@@ -64,7 +64,7 @@ idgen_settings_define(bool preloaded)
 							PGC_SUSET, 0, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("idgen.idle_timeout",
-							"Sets the time without use after which a namespace is no longer granted time ahead.",
+							"Sets the idle time after which a namespace gets no more grants.",
 							"A database in which no namespace is in use has no authority process.",
 							&idgen_idle_timeout_ms,
 							60000, 1000, INT_MAX,
@@ -78,7 +78,7 @@ idgen_settings_define(bool preloaded)
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("idgen.max_clock_error",
-							"Sets the maximum difference between the clocks of servers that take over an authority from each other.",
+							"Sets the assumed maximum difference between the clocks of servers that take over an authority from each other.",
 							"A fence lasts for the horizon of the namespace plus this time.",
 							&idgen_max_clock_error_ms,
 							5000, 0, 24 * 3600 * 1000,

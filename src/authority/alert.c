@@ -1,6 +1,6 @@
 /*
  * alert.c
- *		Log conditions of namespaces once when they begin, and failures not too often.
+ *		Log conditions of namespaces when they begin, and failures now and then.
  *
  * Which conditions have been logged is kept with the statistics, in shared
  * memory, so that an authority process that comes and goes does not repeat
@@ -21,13 +21,13 @@
 #define LIFETIME_SHORT_MS	(INT64_C(2) * 365 * 24 * 3600 * 1000)
 
 /*
- * Workers are short when fewer than one in this many is free.  A range of a
- * few workers is meant to be used up.
+ * Workers run short when fewer than one in this many are free.  A range of
+ * fewer than WORKERS_FEW is meant to be used up.
  */
 #define WORKERS_FREE_ONE_IN 10
 #define WORKERS_FEW			8
 
-/* Pauses of the authority process are logged no more often. */
+/* Pauses of the authority process are logged at least this far apart. */
 #define PAUSES_APART_US		INT64_C(60000000)
 
 /*
@@ -62,7 +62,7 @@ may_log(IdgenAlerts *alerts)
 
 /*
  * Note a condition; true if it has just begun to hold, and is to be logged.  A
- * condition that may not be logged yet has not begun yet.
+ * condition that may not be logged yet does not count as begun.
  */
 static bool
 begins(IdgenAlerts *alerts, IdgenCounters *stats, IdgenAlert alert, bool holds)
@@ -105,10 +105,10 @@ check_workers(IdgenAlerts *alerts, const IdgenNamespace *ns, const IdgenMarks *m
 			   workers - reserved < (workers + WORKERS_FREE_ONE_IN - 1) /
 			   WORKERS_FREE_ONE_IN))
 		ereport(LOG,
-				(errmsg("workers of idgen namespace \"%s\" run short", ns->name),
-				 errdetail(INT64_FORMAT " of " INT64_FORMAT " are reserved.",
+				(errmsg("idgen namespace \"%s\" is running out of workers", ns->name),
+				 errdetail(INT64_FORMAT " of " INT64_FORMAT " workers are reserved.",
 						   reserved, workers),
-				 errhint("Deactivate incarnations no longer used, or use a namespace with more worker bits.")));
+				 errhint("Deactivate incarnations that are no longer used, or use a namespace with more worker bits.")));
 }
 
 static int
@@ -127,10 +127,10 @@ say_share(const IdgenNamespace *ns, const char *role, int64 role_max, uint64 bit
 {
 	if ((stats->shares_alerted & bit) == 0)
 		ereport(LOG,
-				(errmsg("role \"%s\" has all workers of idgen namespace \"%s\" that one role may have",
+				(errmsg("role \"%s\" has reached its limit of workers in idgen namespace \"%s\"",
 						role, ns->name),
-				 errdetail("External generators of it have " INT64_FORMAT ".", role_max),
-				 errhint("Deactivate incarnations no longer used, or let some generators activate as another role.")));
+				 errdetail("Its external generators hold " INT64_FORMAT " workers.", role_max),
+				 errhint("Deactivate incarnations that are no longer used, or let some generators activate as another role.")));
 }
 
 /*
@@ -199,10 +199,13 @@ idgen_alert_pause(IdgenAlerts *alerts, int64 late_us)
 			(errmsg("the idgen authority process did not run for " INT64_FORMAT " ms",
 					late_us / 1000),
 			 errdetail("No grant was made in that time."),
-			 errhint("Check whether the process or its machine was stopped, or has too few processors.")));
+			 errhint("Check whether the process or the machine was stopped, or the machine has too few processors.")));
 }
 
-/* A round has failed.  The same kind of failure is not logged for ever. */
+/*
+ * A round has failed.  A failure of the same kind is not logged again and
+ * again.
+ */
 void
 idgen_alert_failure(IdgenAlerts *alerts, const char *message, int sqlstate)
 {
@@ -214,8 +217,8 @@ idgen_alert_failure(IdgenAlerts *alerts, const char *message, int sqlstate)
 	alerts->failure_us = now_us;
 	if (!again)
 		ereport(LOG,
-				(errmsg("idgen authority could not grant: %s", message),
-				 errdetail("It goes on trying; failures of this kind are not logged again before a minute has passed without one.")));
+				(errmsg("idgen authority process could not write grants: %s", message),
+				 errdetail("It keeps trying. A failure of this kind is logged again only after a minute without one.")));
 }
 
 /*

@@ -17,7 +17,7 @@
  */
 typedef struct IdgenAlerts
 {
-	int64		minute_us;		/* when the minute began of which messages are
+	int64		minute_us;		/* when the minute began in which messages are
 								 * counted */
 	int			count;			/* those about namespaces in that minute */
 	int64		pause_us;		/* when a pause of the process was logged */

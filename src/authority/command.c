@@ -1,7 +1,7 @@
 /*
  * command.c
- *		Carry out commands on namespaces and incarnations, each in a transaction of its
- *		own that is durable when it is answered.
+ *		Carry out commands on namespaces and incarnations, each in a
+ *		transaction of its own that is durable when it is answered.
  *
  * Privileges are checked here, against the role that asks, because only here
  * they are checked against what is committed.
@@ -34,7 +34,7 @@
  */
 #define RETRY_AFTER_US	INT64_C(500000)
 
-/* How far in the future an ID may be that a fence is to rise above. */
+/* How far in the future the ID may be that a fence is to rise above. */
 #define ABOVE_MAX_MS	INT64_C(86400000)
 
 /* What a command leaves to be done when it has committed. */
@@ -62,7 +62,7 @@ typedef struct IdgenCommandPause
 
 /*
  * Look up the namespace that a command is about.  Its policy stays as it is
- * until the answer is given.  NULL if there is none, or with an error if its
+ * until the answer is given.  NULL if there is none; NULL with an error if its
  * policy is being changed.
  */
 static IdgenNamespace *
@@ -97,7 +97,7 @@ lock_owned(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *afterma
 	{
 		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE,
 						"Another session has locked the namespace.",
-						"Retry; if it goes on, look in pg_locks for who holds it.");
+						"Retry. If the error persists, look in pg_locks for the session that holds the lock.");
 		ns = NULL;
 	}
 	return ns;
@@ -147,15 +147,13 @@ can_fence_above(const IdgenNamespace *ns, int64 above, IdgenError *error)
 		idgen_layout_tick_at(&ns->row.layout, clock.latest_ms + ABOVE_MAX_MS) + 1)
 		return true;
 	snprintf(detail, sizeof(detail),
-			 "ID " INT64_FORMAT " is of more than a day in the future; a fence above it would end the namespace until then.",
+			 "ID " INT64_FORMAT " lies more than a day in the future; after a fence above it, the namespace could not issue IDs until that time.",
 			 above);
 	idgen_error_set(error, IDGEN_ERROR_TOO_LATE, detail, NULL);
 	return false;
 }
 
-/*
- * A fence on demand; only a namespace that this authority owns can be fenced.
- */
+/* A fence on demand.  A namespace without an identity can only be adopted. */
 static void
 fence(IdgenNamespace *ns, const IdgenRequest *request, IdgenError *error,
 	  IdgenAftermath *aftermath)
@@ -249,14 +247,14 @@ end_incarnation(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *af
 	}
 	else if (superuser_arg(ticket->role))
 	{
-		idgen_error_set(error, IDGEN_ERROR_REJECTED, "It is unknown.",
-						"See table idgen_incarnation.");
+		idgen_error_set(error, IDGEN_ERROR_REJECTED, "The incarnation is unknown.",
+						"Table idgen_incarnation lists the incarnations.");
 		return;
 	}
 	if (ns == NULL || !idgen_namespace_owned(ns, ticket->role))
 	{
 		idgen_error_set(error, IDGEN_ERROR_FORBIDDEN,
-						"Only the owner of its namespace ends an incarnation that exists.",
+						"Only the owner of the namespace can end its incarnations.",
 						NULL);
 		return;
 	}
@@ -322,8 +320,8 @@ tell_floor(const IdgenNamespace *ns, int64 floor)
 
 /*
  * After the commit: nothing is issued any more from what has ended.  That
- * comes first, since it cannot fail.  The rest may fail, if a process is
- * stopped in the directory.
+ * comes first, since it cannot fail.  The rest may fail, if the holder of the
+ * directory lock is stopped.
  */
 static void
 clean_up(IdgenAuthority *authority, const IdgenTicket *ticket,
@@ -345,7 +343,7 @@ clean_up(IdgenAuthority *authority, const IdgenTicket *ticket,
 
 /*
  * Carry out a command in a transaction of its own.  The error says why it was
- * not; kind UNAVAILABLE means that it may succeed later.
+ * not carried out; kind UNAVAILABLE means that it may succeed later.
  */
 static void
 try_command(IdgenAuthority *authority, const IdgenTicket *ticket, IdgenError *error,
@@ -371,8 +369,8 @@ try_command(IdgenAuthority *authority, const IdgenTicket *ticket, IdgenError *er
 }
 
 /*
- * Serve one command.  RETRY if it has to be tried again: as long as the
- * session waits, so does its request for a lock of another session.
+ * Serve one command.  RETRY if it has to be tried again, as after meeting a
+ * lock of another session: it is tried as long as its session waits.
  */
 static IdgenOutcome
 serve_one(IdgenAuthority *authority, const IdgenTicket *ticket)
@@ -421,7 +419,10 @@ idgen_command_is(const IdgenTicket *ticket)
 	return ticket->request.kind != IDGEN_REQUEST_SERVE && !idgen_round_grants_to(ticket);
 }
 
-/* The first request of a process after this one; 0 if there is none. */
+/*
+ * The index of the first request of a process after "process"; 0 if there is
+ * none.
+ */
 static int
 first_after(const IdgenTicket *tickets, int count, int process)
 {
@@ -432,10 +433,10 @@ first_after(const IdgenTicket *tickets, int count, int process)
 }
 
 /*
- * Serve the commands among the requests, until one has met a lock.  The others
- * come after the grants that are due, and the next call begins behind the one
- * that met it, so that each of them is tried in turn.  Returns the
- * milliseconds until this is to be called again.
+ * Serve the commands among the requests, until one meets a lock.  The others
+ * wait for the next call, after the grants that are due.  That call begins
+ * behind the command that met the lock, so that each is tried in turn.
+ * Returns the milliseconds until this is to be called again.
  */
 int64
 idgen_command_serve(IdgenAuthority *authority, const IdgenTicket *tickets, int count)

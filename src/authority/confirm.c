@@ -6,8 +6,8 @@
  * For a namespace with durability "local" that is enough, and they are
  * published.  With "quorum" each is held with the position of the WAL before
  * which it lies, and published when synchronous standbys have flushed that
- * position (S4).  That holds for answers as well, even for those that were
- * read back: what they were read from may not be confirmed.
+ * position (S4).  That holds for answers as well, even for those read back
+ * from the tables: what they were read from may not be confirmed.
  *
  * The list is private memory of the authority process.  Should the process
  * end, grants to cursors are found again in the tables (see round_cursors.c),
@@ -137,7 +137,7 @@ hold(IdgenConfirm *confirm, const IdgenNamespace *ns)
 void
 idgen_confirm_set_unconfirmed(IdgenConfirm *confirm, IdgenError *error)
 {
-	static const char unconfirmed[] = "It was granted or done here, but synchronous standbys have not confirmed it.";
+	static const char unconfirmed[] = "The request was carried out here, but synchronous standbys have not confirmed it.";
 	IdgenError	missing;
 	bool		may_come;
 
@@ -150,7 +150,7 @@ idgen_confirm_set_unconfirmed(IdgenConfirm *confirm, IdgenError *error)
 		return;
 	}
 	idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE, unconfirmed,
-					"Look at pg_stat_replication: \"flush_lsn\" of the standbys in \"synchronous_standby_names\" must go on.");
+					"Check pg_stat_replication: \"flush_lsn\" of the standbys in \"synchronous_standby_names\" must advance.");
 }
 
 /* A grant to a cursor, committed and flushed. */

@@ -1,6 +1,6 @@
 /*
  * confirm.h
- *		Make durable grants usable: at once, or when standbys have confirmed them.
+ *		Make durable grants usable: at once, or when standbys confirm them.
  */
 #ifndef IDGEN_CONFIRM_H
 #define IDGEN_CONFIRM_H
@@ -29,7 +29,7 @@ typedef struct IdgenConfirm
 {
 	MemoryContext context;		/* of the list */
 	List	   *held;			/* IdgenHeld, oldest first */
-	bool		counts_wrong;	/* the numbers that are shown of them */
+	bool		counts_wrong;	/* the counts shown in the statistics */
 	IdgenQuorum quorum;
 } IdgenConfirm;
 

@@ -49,8 +49,8 @@ verdict_detail(IdgenIdentityVerdict verdict)
 }
 
 /*
- * The tick of the newest commit this server replayed from another one; far in
- * the past if it has replayed none.
+ * The tick after the newest commit that this server replayed as a standby or
+ * from an archive; far in the past if it has replayed none.
  */
 static int64
 last_replayed_tick(const IdgenLayout *layout)
@@ -62,9 +62,9 @@ last_replayed_tick(const IdgenLayout *layout)
 }
 
 /*
- * The clock, if it is not ahead: a floor in a future that may not come would
- * end the namespace until then.  Callers of a fence have checked before; this
- * is for a clock step in between.
+ * Read the clock; an error if it is ahead, since a floor in the far future
+ * would end the namespace until then.  Callers of a fence have checked the
+ * clock before; this is for a step in between.
  */
 static IdgenClockView
 believed_clock(void)
@@ -80,8 +80,8 @@ believed_clock(void)
 }
 
 /*
- * Raise the floor past all that can have been granted by the facts; those that
- * hold for every fence are filled in.
+ * Raise the floor past all that, by the facts, can have been granted.  The
+ * facts that are the same for every fence are filled in here.
  */
 static void
 raise_floor(const IdgenNamespace *ns, IdgenFenceFacts *facts)
@@ -165,11 +165,11 @@ begin_anew(const IdgenNamespace *ns)
 }
 
 /*
- * Before a server begins at once on a part that an ancestor used, move the
- * floor past all that the ancestor can have granted before the timeline began
- * that ended its role.  By the reading of the clock that judged this timeline
- * old enough, that time has passed, so this delays nothing.  The clock may,
- * however, read earlier the next time.
+ * This server begins at once on a part of the workers that an ancestor used.
+ * By begun_ms a later timeline had begun, which ended the role of the
+ * ancestor.  Move the floor past all that the ancestor can have granted by
+ * then.  When the promotion was judged, the clock was past that floor, so this
+ * delays nothing.  It matters if the clock reads earlier the next time.
  */
 static void
 pass_ancestors(const IdgenNamespace *ns, int64 begun_ms)
@@ -182,10 +182,10 @@ pass_ancestors(const IdgenNamespace *ns, int64 begun_ms)
 }
 
 /*
- * A database may have been made from a template that was last used on an
- * earlier timeline, in place of one that was dropped.  Its marks are those of
- * the template, so without a fence the floor has to be past what was issued
- * under its name.
+ * This database may have taken the place of a dropped one of the same name,
+ * and have been made from a template that was last used on an earlier
+ * timeline.  Its marks are those of the template.  So where there is no fence,
+ * raise the floor past what was issued under its name.
  */
 static void
 pass_dropped(const IdgenNamespace *ns)
@@ -262,16 +262,16 @@ change_timeline(const IdgenNamespace *ns, const IdgenPromotionFacts *facts,
 	}
 	idgen_error_set(error, IDGEN_ERROR_COPIED,
 					verdict_detail(IDGEN_IDENTITY_OTHER_TIMELINE),
-					"Its promotion policy is \"refuse\". Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() with its name.");
+					"Its promotion policy is \"refuse\". Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() for this namespace.");
 	return IDGEN_OWNERSHIP_REFUSED;
 }
 
 /*
  * Are the files the recorded ones, but older than what was granted from them?
- * Then an old copy of the data directory was copied into them.  The server's
- * own file of bounds was not overwritten, since the copy has its own under
- * another name.  No twin can live, so no operator is asked: the namespace is
- * fenced, past that bound.
+ * Then an old copy of the data directory was copied over the present one.
+ * That did not overwrite the newest file of bounds, whose name has a higher
+ * number than those in the copy (ended_file.c).  No twin can live, so no
+ * operator is asked: the namespace is fenced, past that bound.
  */
 static bool
 fence_overtaken(const IdgenNamespace *ns)
@@ -285,9 +285,9 @@ fence_overtaken(const IdgenNamespace *ns)
 							  &bound_ms))
 		return false;
 	ereport(LOG,
-			(errmsg("the tables of idgen namespace \"%s\" are older than what was granted from them; it is fenced",
+			(errmsg("the tables of idgen namespace \"%s\" are older than its last grants",
 					ns->name),
-			 errdetail("This looks like a backup that was copied over the data directory.")));
+			 errdetail("This looks like a backup that was copied over the data directory. The namespace is being fenced.")));
 	idgen_fence_raise(ns, idgen_layout_tick_at(layout, bound_ms) + 1);
 	idgen_fence_take_over(ns);
 	return true;

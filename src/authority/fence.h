@@ -1,6 +1,6 @@
 /*
  * fence.h
- *		Whose a namespace is: compare it with its record, fence it, take it over.
+ *		Compare a namespace with its record, fence it, take it over.
  */
 #ifndef IDGEN_FENCE_H
 #define IDGEN_FENCE_H

@@ -36,8 +36,9 @@ typedef struct IdgenJob
 	IdgenOutcome outcome;		/* for the namespace as a whole; if it is
 								 * SERVED, each request of an external
 								 * generator has an answer */
-	IdgenOutcome cursor_outcome;	/* then, for the cursors of this server */
-	IdgenError	error;			/* why one of these is RETRY or REFUSED */
+	IdgenOutcome cursor_outcome;	/* if that is SERVED, for the cursors of
+									 * this server */
+	IdgenError	error;			/* why one of the two is RETRY or REFUSED */
 } IdgenJob;
 
 extern void idgen_job_fail(IdgenJob *job, IdgenOutcome outcome, const IdgenError *error);

@@ -6,9 +6,10 @@
  * process: how it starts, what it does in each round, when it leaves.
  *
  * Between rounds there is no transaction, snapshot or lock.  The process is in
- * nobody's way: DROP DATABASE asks it to leave (see at_commit.c).  Commands
- * that only lock the database do not ask, so it looks for their lock whenever
- * it wakes up, which is at least once a second, and leaves by itself.
+ * nobody's way: DROP DATABASE asks it to leave (see at_commit.c).  Other
+ * commands that want the database to themselves only lock it.  So the process
+ * looks for their lock whenever it wakes up, which is at least once a second,
+ * and leaves by itself.
  */
 #include "compat.h"
 
@@ -95,8 +96,8 @@ survey_cursors(IdgenRound *round)
 }
 
 /*
- * Has its namespace more cursors than allowed, since the setting was lowered?
- * The first "kept" surveys are the cursors that stay.
+ * Does the namespace of a cursor have more cursors than allowed, since the
+ * setting was lowered?  The first "kept" surveys are the cursors that stay.
  */
 static bool
 is_surplus(const IdgenRound *round, int kept, const IdgenCursorSurvey *survey)
@@ -137,9 +138,9 @@ end_incarnations(IdgenAuthority *authority, const int64 *incarnations, int count
 
 /*
  * End the cursors that nobody uses, or that are more than allowed.  They are
- * killed first.  Should the transaction fail, their incarnations are ended by
- * the next life of shared memory, and their workers are free when their grants
- * are over.
+ * killed first.  Should the transaction fail, a later round ends their
+ * incarnations (end_strangers in round.c), and their workers are free when
+ * their grants are over.
  */
 static void
 end_unused_cursors(IdgenRound *round)
@@ -186,7 +187,10 @@ add_requested_jobs(IdgenRound *round)
 	}
 }
 
-/* Turn due cursors into jobs, or those that are served along with others. */
+/*
+ * Make jobs for cursors that are due or, with "along", for those that are
+ * served along with others.
+ */
 static void
 add_due_jobs(IdgenRound *round, bool along)
 {
@@ -284,7 +288,7 @@ run_round(IdgenAuthority *authority)
 		survey_cursors(&round);
 		note_due(&round);
 
-		/* frees marks that the jobs of the round point to */
+		/* last, because it frees marks that the jobs of the round point to */
 		if (round.clock.verdict == IDGEN_CLOCK_RIGHT)
 			idgen_retention_run(authority);
 	}
@@ -313,7 +317,7 @@ gather(int64 last_round_us, uint32 wait_event)
 	return idgen_clock_monotonic_us();
 }
 
-/* Is there nothing to do, and has there not been for long enough? */
+/* Has there been nothing to do for long enough? */
 static bool
 may_leave(const IdgenAuthority *authority)
 {
@@ -343,9 +347,9 @@ database_wanted(void)
 
 /*
  * At any kind of exit.  The end of a process gives back the locks of its
- * transaction, but those of policies only if it is in one.  After an error
- * between two rounds nobody else would give them back, and the policies could
- * not be changed until a restart.
+ * transaction, but locks of policies only if it is in a transaction.  After an
+ * error outside of one, nobody else would give them back, and the policies
+ * could not be changed until a restart.
  */
 static void
 leave_at_exit(int code, Datum arg)
@@ -378,7 +382,7 @@ pin_settings(void)
 		{"plan_cache_mode", "auto"},
 
 		/*
-		 * rows are reached by key or by their place, however dead versions
+		 * reach rows by key or by their place, however many dead versions
 		 * pile up under a long transaction
 		 */
 		{"enable_indexscan", "on"},
@@ -509,9 +513,10 @@ idgen_authority_main(Datum main_arg)
 			proc_exit(0);
 
 		/*
-		 * Nothing else between the rounds takes long.  Of locks there is only
-		 * that of the directory, which is held for moments unless its holder
-		 * was stopped, too.
+		 * If the next round begins late, the process was paused: nothing else
+		 * between the rounds takes long.  The only lock taken there is that
+		 * of the directory, which is held for moments unless its holder was
+		 * stopped, too.
 		 */
 		due_us = idgen_clock_monotonic_us() + sleep_ms * 1000;
 

@@ -1,11 +1,11 @@
 /*
  * promise.c
- *		Write down how late IDs may be that are issued outside or ahead of the clock.
+ *		Bound on disk what is issued outside the server or ahead of the clock.
  *
  * After a crash, or when a database or namespace has been dropped, the clock
  * alone does not tell what was issued of them.  So a bound is in a file of the
- * server before such a grant is given out.  It is raised at most once a
- * horizon.
+ * server (ended_file.c) before such a grant is given out.  It is raised at
+ * most once a horizon.
  */
 #include "compat.h"
 
@@ -16,9 +16,10 @@
 #include "shmem/ended.h"
 
 /*
- * May IDs of this namespace lie in the future?  They may without running ahead
- * as well, because they may lie anywhere in the current tick.  A tick of a
- * millisecond is over before anybody can ask after a crash.
+ * May IDs of this namespace lie in the future?  Even without running ahead
+ * they may: an ID stands for its whole tick, and the current one has not
+ * ended.  A tick of a millisecond is over before anybody can ask after a
+ * crash.
  */
 static bool
 issues_ahead(const IdgenNamespace *ns)
@@ -27,8 +28,8 @@ issues_ahead(const IdgenNamespace *ns)
 }
 
 /*
- * Will a grant be issued from outside, or ahead of the clock, past what has
- * been promised?
+ * Will this grant be used outside the server or ahead of the clock, past what
+ * has been promised?
  */
 static bool
 needs_promise(const IdgenGrantRow *row, const IdgenNamespace *ns, int64 end_ms)

@@ -1,6 +1,6 @@
 /*
  * promise.h
- *		Bounds, on disk, of what is issued outside or ahead of the clock.
+ *		Bound on disk what is issued outside the server or ahead of the clock.
  */
 #ifndef IDGEN_PROMISE_H
 #define IDGEN_PROMISE_H

@@ -217,14 +217,14 @@ idgen_quorum_available(IdgenQuorum *quorum, IdgenError *error, bool *may_come)
 	{
 		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE,
 						"Its durability is \"quorum\", and \"synchronous_standby_names\" is empty.",
-						"Name physical standbys in \"synchronous_standby_names\". They confirm what is granted, and likewise a change to another durability.");
+						"Name physical standbys in \"synchronous_standby_names\". They must confirm each grant, and also a change to another durability.");
 		return false;
 	}
 	pfree(list_standbys(quorum, &count));
 	if (count >= SyncRepConfig->num_sync)
 		return true;
 	snprintf(detail, sizeof(detail),
-			 "Its durability is \"quorum\", and of the standbys in \"synchronous_standby_names\" %d physical ones are needed and %d are streaming.",
+			 "Its durability is \"quorum\": of the physical standbys in \"synchronous_standby_names\", %d must be streaming, but only %d are.",
 			 SyncRepConfig->num_sync, count);
 	idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE, detail,
 					"Connect the standbys, or correct \"synchronous_standby_names\". Receivers of logical replication do not count.");
@@ -264,8 +264,8 @@ idgen_quorum_confirmed(IdgenQuorum *quorum)
 }
 
 /*
- * By a session: wait until a position is confirmed.  False if it is not by a
- * monotonic time; cancellable.
+ * By a session: wait until a position is confirmed.  False if it is not
+ * confirmed by a monotonic time; cancellable.
  */
 bool
 idgen_quorum_wait(XLogRecPtr position, int64 until_us)

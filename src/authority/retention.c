@@ -1,6 +1,6 @@
 /*
  * retention.c
- *		Compact old grants, and forget incarnations and namespaces that are gone.
+ *		Compact old grants; forget incarnations and namespaces that are gone.
  *
  * The authority process does a small part of it at a time: it looks at the
  * oldest grants of a few workers, in turn, in a transaction of its own.  That
@@ -66,7 +66,7 @@ is_gone(const IdgenMarks *marks)
 	return ns == NULL || !idgen_same_uuid(&ns->authority.uuid, &marks->uuid);
 }
 
-/* Without the extension all marks do. */
+/* Without the extension, all namespaces are gone. */
 static bool
 is_any(const IdgenMarks *marks)
 {
@@ -79,7 +79,7 @@ forget_incarnations(void)
 {
 	(void) idgen_incarnation_rows_forget(idgen_grant_retention_s);
 
-	/* which of them have not ended is to be read anew */
+	/* read anew which incarnations have not ended */
 	idgen_marks_forget_all();
 }
 

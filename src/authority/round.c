@@ -11,32 +11,33 @@
  * 2.  That transaction commits with synchronous_commit = local, which is
  *	  pinned, so it is flushed to disk before CommitTransactionCommand returns,
  *	  and never waits for a standby.
- * 3.  Only then is the grant published: to shared memory, into the slot of the
- *	  incarnation it was decided for, compared by generation under the lock of
- *	  the slot; or as the answer to an external generator.  With durability
- *	  "quorum" it is held back until synchronous standbys have flushed it, too:
- *	  confirm.c.
+ * 3.  Only then is the grant published.  The grant of a cursor goes into its
+ *	  slot, where the generation is compared under the slot's lock: no other
+ *	  incarnation gets it.  The grant of an external generator becomes the
+ *	  answer.  With durability "quorum" both are held back until synchronous
+ *	  standbys have flushed the grant, too (confirm.c).
  * 4.  Which durability holds is read under the lock of policy_lock.c.  A round
  *	  takes that lock before its first look at a namespace, and keeps it until
  *	  everything has been published, answered or held back; so does command.c.
- *	  A change of durability or promotion policy waits for that.  So a grant
- *	  that was not confirmed was published, and its transaction had ended,
- *	  before "quorum" was committed.  It was so before "trust" was committed,
- *	  too, because "trust" may be chosen only after "quorum": a standby that
- *	  has replayed "trust" has replayed the grant as well.  Grants decided
- *	  after "quorum" was committed are decided by it.  Grants that are held
- *	  back stay so if "quorum" is given up meanwhile: they are confirmed, or
- *	  nobody gets them.
+ *	  A change of durability or promotion policy waits for that.  So every
+ *	  grant that needs no confirmation is committed and published before
+ *	  "quorum" is committed.  "trust" may be chosen only after that, so a
+ *	  standby that has replayed "trust" has replayed all these grants.  Grants
+ *	  decided after "quorum" was committed are published when confirmed.
+ *	  Grants that are held back stay so if "quorum" is given up meanwhile:
+ *	  they are confirmed, or nobody gets them.
  *
  * A crash before 2 leaves nothing.  A crash between 2 and 3 leaves a gap: the
  * mark says that the interval is gone.  An external generator whose answer was
- * lost asks again with the same request id.  An error between 2 and 3 is a gap
- * as well; the next round continues from the mark.
+ * lost asks again with the same request id.  After an error between 2 and 3,
+ * the next round publishes the grants of cursors that live (publish_again in
+ * round_cursors.c); the others are gaps.
  *
- * A round waits for nothing.  A namespace of which another session has locked
- * a row, or is changing the policy, is left out and tried again.  If a round
- * fails, it is repeated namespace by namespace, so that a damaged one delays
- * no other.
+ * A round does not wait for the rows that it decides by: a namespace of which
+ * another session has locked such a row, or is changing the policy, is left
+ * out and tried again.  It waits for any other row lock no longer than
+ * LOCK_TIMEOUT (process.c).  If a round fails, it is repeated namespace by
+ * namespace, so that a damaged one delays no other.
  */
 #include "compat.h"
 
@@ -141,13 +142,13 @@ leave_out(IdgenJob *job)
 		return;
 
 	/*
-	 * the marks are read anew next time: they may have been not locked but
-	 * changed
+	 * the marks are read anew next time: perhaps they were changed, rather
+	 * than locked
 	 */
 	job->marks->loaded = false;
 	idgen_error_set(&error, IDGEN_ERROR_UNAVAILABLE,
 					"Another session has locked its high-water marks.",
-					"Retry; if it goes on, look in pg_locks for who holds it.");
+					"Retry. If the error persists, look in pg_locks for the session that holds the lock.");
 	job->outcome = job->cursor_outcome;
 	idgen_job_fail(job, IDGEN_OUTCOME_RETRY, &error);
 }
@@ -255,8 +256,9 @@ count_grant(IdgenJob *job, int64 latency_us)
 
 /*
  * An external generator was granted a time to come.  Usually it has asked
- * before its last grant ends.  Else it waits until the new one starts: behind
- * the last holder of its worker where workers are short, or behind a fence.
+ * before its last grant ends.  Otherwise it waits until the new one starts:
+ * for the end of a fence or, where workers are short, of the reservation that
+ * its worker had.
  */
 static void
 count_ahead(const IdgenDecision *decision)
@@ -345,8 +347,8 @@ answer_request(IdgenRound *round, int request, const IdgenJob *job)
 		idgen_confirm_count(confirm, &job->uuid, false) > 0)
 	{
 		/*
-		 * cursors have been granted more: it is answered when that is
-		 * confirmed
+		 * cursors have been granted more: the request is answered when that
+		 * is confirmed
 		 */
 		answer.outcome = IDGEN_OUTCOME_RETRY;
 		idgen_confirm_set_unconfirmed(confirm, &answer.error);
@@ -422,7 +424,10 @@ carry_out_round(IdgenRound *round, const IdgenTransaction *transaction)
 	round->begun_us = idgen_clock_monotonic_us();
 	idgen_transaction_begin(transaction);
 
-	/* inside: should either fail, the transaction gives back locks and files */
+	/*
+	 * in the transaction: should either fail, its end gives back locks and
+	 * files
+	 */
 	idgen_clock_judge(&round->clock);
 	idgen_clock_judge_save();
 	open = idgen_table_lock_all_now(&error);
@@ -438,8 +443,10 @@ carry_out_round(IdgenRound *round, const IdgenTransaction *transaction)
 }
 
 /*
- * Carry out a round.  False if it failed; then *message and *sqlstate say why,
- * and nothing of it is in the tables or in shared memory.
+ * Carry out a round.  False if it failed; then *message and *sqlstate say why.
+ * If it failed before its commit, nothing of it is in the tables or in shared
+ * memory; what was committed and not published is found by a later round, or
+ * is a gap.
  */
 static bool
 try_round(IdgenRound *round, char *message, int *sqlstate)
@@ -488,9 +495,9 @@ serve_alone(const IdgenRound *whole, IdgenJob *job)
  * Serve a round: every job has its outcome afterwards, and every request for a
  * grant has been answered, or is to be looked at again.
  *
- * Requests are answered while the policies are held by which they were
- * decided.  A transaction that fails lets go of all policies, so a job that is
- * served by itself is answered before the next one begins.
+ * Requests are answered while the policies by which they were decided are
+ * held.  A transaction that fails lets go of all policies.  So when jobs are
+ * served one by one, each is answered before the next one begins.
  */
 void
 idgen_round_serve(IdgenRound *round)

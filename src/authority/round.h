@@ -1,7 +1,7 @@
 /*
  * round.h
- *		A round: one transaction of grants, for cursors of this server that are due,
- *		and for external generators that ask.
+ *		A round: one transaction of grants, for cursors of this server that
+ *		are due, and for external generators that ask.
  */
 #ifndef IDGEN_ROUND_H
 #define IDGEN_ROUND_H
@@ -28,9 +28,9 @@ typedef struct IdgenDecision
 	IdgenCursorGrant cursor;	/* what a cursor of this server gets, ... */
 	IdgenAnswer *answer;		/* ... or the answer to an external generator;
 								 * NULL = the grant is for a cursor */
-	int64		issues_until;	/* of an external generator: what it has been
-								 * granted lasts until this tick, or is over
-								 * at the clock */
+	int64		issues_until;	/* until which tick an external generator can
+								 * issue from what it had before; the clock if
+								 * it had nothing */
 } IdgenDecision;
 
 /* A worker for a fresh incarnation, and its first grant. */
@@ -41,7 +41,7 @@ typedef struct IdgenFirstGrant
 	IdgenGrant	grant;
 } IdgenFirstGrant;
 
-/* In the memory context it was begun in. */
+/* A round; it lives in the memory context in which it was begun. */
 typedef struct IdgenRound
 {
 	IdgenAuthority *authority;

@@ -51,8 +51,8 @@ timing_of(const IdgenJob *job, const IdgenGrant *grant,
 
 /*
  * The worker's mark may be past what its cursor has: a grant was committed,
- * and the process that was to publish it ended before.  The grant still is
- * that cursor's.
+ * and the process ended before it could publish it.  The grant is still that
+ * cursor's.
  */
 static bool
 publish_again(const IdgenRound *round, const IdgenJob *job,
@@ -96,7 +96,7 @@ extend_cursor(IdgenRound *round, IdgenJob *job, const IdgenCursorSurvey *survey)
 	if (!idgen_job_decide(job, mark->high_water, job->now, idgen_job_cursor_length(job),
 						  &grant, &retry_at, &error))
 	{
-		/* else it has all that it can have */
+		/* otherwise the cursor has all that it can have */
 		if (error.kind == IDGEN_ERROR_EXHAUSTED &&
 			job->now >= idgen_layout_tick_count(&job->ns->row.layout))
 			idgen_job_fail_cursors(job, IDGEN_OUTCOME_REFUSED, &error);
@@ -111,10 +111,11 @@ extend_cursor(IdgenRound *round, IdgenJob *job, const IdgenCursorSurvey *survey)
 }
 
 /*
- * The earliest tick of a fresh incarnation.  Where one cursor is all there is,
- * IDs are promised to be in real-time order, also after the cursor before it.
- * That cursor may have been one of a server that was restarted within the
- * tick, or one whose policy let it run further ahead of the clock.
+ * The earliest tick of a fresh incarnation.  If there is only one cursor at a
+ * time, IDs are promised to be in real-time order, also from one cursor to the
+ * next.  The last cursor may have issued in this very tick, before a restart
+ * of the server, or may have run further ahead of the clock, under an earlier
+ * policy.
  */
 static int64
 eligible_tick(const IdgenJob *job)
@@ -151,9 +152,9 @@ describe_cursor(IdgenJob *job, int32 worker, IdgenSlotInfo *owner)
 }
 
 /*
- * Open a cursor: a fresh incarnation with its first grant.  False, with the
- * outcome and the error, if that cannot be now; "only_one" says that the
- * namespace has no other.
+ * Open a cursor: a fresh incarnation with its first grant.  Returns SERVED or,
+ * if that cannot be now, another outcome, with the error.  "only_one" says
+ * that the namespace has no other cursor.
  */
 static IdgenOutcome
 open_cursor(IdgenRound *round, IdgenJob *job, bool only_one, IdgenError *error)
@@ -172,7 +173,7 @@ open_cursor(IdgenRound *round, IdgenJob *job, bool only_one, IdgenError *error)
 	if (slot < 0)
 	{
 		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE,
-						"All idgen cursors of this server are in use, and this database or this owner has its share of them.",
+						"All idgen cursors of this server are in use, and this database or the owner of the namespace already has its share.",
 						"Raise \"idgen.max_cursors\", which needs a restart, or lower \"idgen.max_workers_per_namespace\".");
 		return IDGEN_OUTCOME_RETRY;
 	}

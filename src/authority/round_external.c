@@ -93,14 +93,14 @@ external_worker_left(const IdgenRound *round, const IdgenJob *job,
 		return true;
 	if (all_max == 0)
 		refuse_answer(answer, IDGEN_ERROR_NO_WORKER,
-					  "It has a single worker, which is for IDs issued in the database.",
+					  "It has a single worker, and only the database itself issues IDs from that worker.",
 					  "Use a namespace with more workers.");
 	else
 		refuse_answer(answer, IDGEN_ERROR_NO_WORKER,
 					  all >= all_max ?
 					  "All workers for external generators have unexpired grants." :
-					  "One role may hold half of the workers for external generators, and this role does.",
-					  "Retry when grants have ended; deactivate incarnations no longer used, so that they get no more.");
+					  "One role may hold half of the workers for external generators, and this role already does.",
+					  "Retry when some of the grants have ended; deactivate incarnations that are no longer used, so that they get no more grants.");
 	return false;
 }
 
@@ -151,8 +151,8 @@ decide_activation(IdgenRound *round, IdgenJob *job, const IdgenTicket *ticket,
 /*
  * Does a request come from the holder of the incarnation it names?  The answer
  * is the same for an unknown incarnation, a wrong token and another role, and
- * the time it takes does not tell how much of a token is right.  *row is the
- * incarnation's.
+ * the time it takes does not tell how much of a token is right.  *row is what
+ * is recorded of the incarnation.
  */
 bool
 idgen_round_is_holder(const IdgenTicket *ticket, IdgenIncarnationRow *row)
@@ -186,7 +186,7 @@ idgen_round_set_granted(const IdgenJob *job, int32 worker, int64 incarnation,
 
 /*
  * An incarnation has all that it can have.  A grant that ends later than any
- * grant of now could end was made before the clock was set back.
+ * grant made now could end was made before the clock was set back.
  */
 static void
 set_granted_up(const IdgenJob *job, int64 granted_end, int64 retry_at, IdgenError *error)
@@ -195,14 +195,14 @@ set_granted_up(const IdgenJob *job, int64 granted_end, int64 retry_at, IdgenErro
 	{
 		idgen_job_set_until(job, IDGEN_ERROR_CLOCK, retry_at, error);
 		idgen_error_copy(error->detail,
-						 "The incarnation was granted a time that the clock, set back since, has not reached again.");
+						 "The grants of the incarnation reach past the horizon, because the clock was set back.");
 		idgen_error_copy(error->hint,
-						 "Retry then, or activate a fresh incarnation with idgen_activate().");
+						 "Retry after that time, or activate a fresh incarnation with idgen_activate().");
 		return;
 	}
 	idgen_job_set_until(job, IDGEN_ERROR_NOT_YET, retry_at, error);
-	idgen_error_copy(error->detail, "The incarnation is granted up to the horizon.");
-	idgen_error_copy(error->hint, "Issue from what it has been granted, and ask again then.");
+	idgen_error_copy(error->detail, "The grants of the incarnation already reach the horizon.");
+	idgen_error_copy(error->hint, "Issue from these grants, and retry after that time.");
 }
 
 /* Has this round decided a grant for a worker already? */
@@ -270,7 +270,7 @@ chain_facts(const IdgenJob *job, const IdgenRequest *request, int32 worker,
 	facts.after_grant = request->after_grant;
 	facts.last_grant = last->grant_id;
 
-	/* far back only where it decides between stale and forked */
+	/* search far back only where that decides between stale and forked */
 	facts.is_recorded = facts.holds_worker && !facts.is_last_request &&
 		idgen_grant_rows_request_recorded(job->name, worker, request->incarnation,
 										  &request->request_id,
@@ -287,8 +287,8 @@ end_forked(IdgenJob *job, int64 incarnation, IdgenAnswer *answer)
 	idgen_marks_note_ended(job->marks, incarnation);
 	idgen_counters_add(idgen_job_stats(job), IDGEN_COUNTER_FORKS, 1);
 	reject(job, answer,
-		   "The request does not follow its last grant: two processes use the same incarnation. It has been ended.",
-		   "Each process activates an incarnation of its own with idgen_activate().");
+		   "The request does not follow the last grant of the incarnation, so two processes use it. The incarnation has been ended.",
+		   "Activate a separate incarnation in each process with idgen_activate().");
 }
 
 /* The next grant of an external incarnation. */
@@ -310,7 +310,7 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, const IdgenTicket *ticket,
 	}
 	if (!row.active)
 	{
-		reject(job, answer, "It has ended.", ACTIVATE_HINT);
+		reject(job, answer, "The incarnation has ended.", ACTIVATE_HINT);
 		return;
 	}
 	facts = chain_facts(job, request, row.worker, &last);
@@ -327,14 +327,14 @@ decide_acquisition(IdgenRound *round, IdgenJob *job, const IdgenTicket *ticket,
 										last.grant_id, &last.grant, answer);
 			break;
 		case IDGEN_CHAIN_STALE:
-			reject(job, answer, "This request was answered before, and a later one since.",
-				   "Use a new request id for a new grant.");
+			reject(job, answer, "This request was already answered, and so was a later one.",
+				   "Use a new request ID for a new grant.");
 			break;
 		case IDGEN_CHAIN_FORKED:
 			end_forked(job, request->incarnation, answer);
 			break;
 		case IDGEN_CHAIN_TAKEN:
-			reject(job, answer, "Its grants ended, and its worker was given to another incarnation.",
+			reject(job, answer, "The grants of the incarnation have ended, and its worker was given to another incarnation.",
 				   ACTIVATE_HINT);
 			break;
 	}

@@ -1,6 +1,6 @@
 /*
  * round_open.c
- *		See that a namespace may be granted from, before a round decides for it.
+ *		See that a namespace may be granted from, before a round decides.
  */
 #include "compat.h"
 
@@ -100,8 +100,8 @@ bring_marks(IdgenJob *job)
 	if (marks->loaded && marks->tables_version != idgen_tables_version)
 	{
 		/*
-		 * the version first: a change that looking brings to light is for the
-		 * next time
+		 * the version first: a change that is noticed while looking counts
+		 * the next time
 		 */
 		uint64		version = idgen_tables_version;
 		uint64		fingerprint = idgen_integrity_fingerprint();
@@ -143,11 +143,11 @@ tick_from(const IdgenLayout *layout, int64 unix_ms)
 
 /*
  * The tick at which a namespace that was never granted from begins: after what
- * was issued from namespaces that were dropped.  After one of the same name it
- * begins however long that takes; that may be a bound that lies a horizon past
- * the longest grant.  After one of another name it begins only if that takes
- * no longer than max_clock_error, as is the case unless the dropped one ran
- * far ahead of the clock, or this one has long ticks.
+ * was issued from namespaces that were dropped.  For one of the same name it
+ * waits however long that takes, even if all that is known is a bound, a
+ * horizon past the longest grant.  For one of another name it waits only if
+ * that takes no longer than max_clock_error, as is the case unless the dropped
+ * one ran far ahead of the clock, or this one has long ticks.
  */
 static int64
 begins_at(const IdgenRound *round, const IdgenLayout *layout, const char *name)

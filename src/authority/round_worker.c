@@ -40,9 +40,10 @@ add_held(const IdgenRound *round, const IdgenJob *job, int64 *workers, size_t co
 }
 
 /*
- * Choose a worker: any free one.  If there is none, take the one whose
- * reservation ends first, or ended first, among those of incarnations that
- * lapsed without being deactivated.  False if there is no worker at all.
+ * Choose a worker: any free one.  If none is free, take the one whose
+ * reservation ends first.  That of an external incarnation which lapsed
+ * without being deactivated has ended already.  False if there is no worker at
+ * all.
  */
 static bool
 choose_worker(const IdgenRound *round, const IdgenJob *job, int32 *worker)

@@ -113,7 +113,10 @@ idgen_schedule_is_database_idle(const IdgenSchedule *schedule)
 	return idle_since(schedule->last_use_us);
 }
 
-/* Is a cursor due, or so soon that it may be served along with others? */
+/*
+ * Is a cursor due or, with "along", so nearly due that it may be served along
+ * with others?
+ */
 bool
 idgen_schedule_is_due(const IdgenSchedule *schedule, const IdgenCursorSurvey *survey,
 					  bool along)
@@ -152,7 +155,7 @@ idgen_schedule_note_due(IdgenSchedule *schedule, const IdgenJob *job,
 
 /*
  * A cursor got nothing, because its namespace could not be served, or because
- * what it got waits for standbys.  It is not tried again all the time.
+ * its grant waits for standbys.  Do not try it again all the time.
  */
 void
 idgen_schedule_put_off(IdgenSchedule *schedule, const IdgenCursorSurvey *survey)

@@ -40,7 +40,8 @@ idgen_transaction_begin(const IdgenTransaction *transaction)
 /*
  * Commit.  With synchronous_commit = local, a transaction that wrote has been
  * flushed when CommitTransactionCommand returns.  The explicit flush then
- * finds nothing to do; grants do not have to rely on that setting alone.
+ * finds nothing to do; it is there so that grants do not rely on that setting
+ * alone.
  */
 void
 idgen_transaction_commit(const IdgenTransaction *transaction)

@@ -1,6 +1,6 @@
 /*
  * dropped.c
- *		Read what dropped namespaces granted.
+ *		Read what namespaces that are being dropped have granted.
  *
  * A namespace of the same name that is created later must begin after all that was
  * granted under it.
@@ -35,11 +35,11 @@ typedef struct IdgenLook
 } IdgenLook;
 
 /*
- * Open a table of a schema, if it has the columns that the script gave it.  Raises
- * no error: a drop must not fail because tables are damaged.  The triggers of the
- * table, and even its primary key, may be gone already.  The snapshot is the latest
- * one, however old the transaction's own is: grants that others have committed since
- * then were made all the same.
+ * Open a table of a schema, if it has the columns that the script gave it.
+ * Raises no error: a drop must not fail because tables are damaged.  The
+ * triggers of the table, and even its primary key, may be gone already.  The
+ * snapshot is the latest one, however old the transaction's own is, so that it
+ * has the grants that others have committed since then.
  */
 static void
 look_begin(IdgenLook *look, IdgenTable table, Oid schema)
@@ -102,7 +102,10 @@ look_text(const IdgenLook *look, int attribute, char *value)
 	strlcpy(value, datum == 0 ? "" : TextDatumGetCString(datum), NAMEDATALEN);
 }
 
-/* The Unix ms at which a tick begins; 0 for no tick, and at most the latest time. */
+/*
+ * The Unix ms at which a tick begins, at most IDGEN_UNIX_MS_MAX; 0 for no
+ * tick.
+ */
 static int64
 tick_ms(const IdgenLayout *layout, int64 tick)
 {

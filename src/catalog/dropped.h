@@ -1,6 +1,6 @@
 /*
  * dropped.h
- *		What the namespaces of a database granted whose tables are being dropped.
+ *		What namespaces whose tables are being dropped have granted.
  */
 #ifndef IDGEN_DROPPED_H
 #define IDGEN_DROPPED_H

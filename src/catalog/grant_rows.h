@@ -7,41 +7,10 @@
 
 #include "postgres.h"
 
-#include "storage/itemptr.h"
 #include "utils/uuid.h"
 
-#include "catalog/marks.h"
+#include "catalog/grant_set.h"
 #include "core/grant.h"
-#include "shmem/request_queue.h"
-
-/* Who holds an external incarnation. */
-typedef struct IdgenHolder
-{
-	char		role[NAMEDATALEN];
-	const IdgenRequest *request;	/* address, application, token hash */
-} IdgenHolder;
-
-/* A grant to be written. */
-typedef struct IdgenGrantRow
-{
-	const char *namespace_name;
-	IdgenMarks *marks;			/* of its namespace */
-	int32		worker;
-	const IdgenMark *mark;		/* the mark it was decided from; NULL = the
-								 * worker has no row yet */
-	int64		incarnation;
-	bool		fresh;			/* the incarnation has no row yet */
-	const IdgenHolder *holder;	/* of a fresh external one; else NULL */
-	int64		grant_id;
-	IdgenGrant	grant;
-	int64		now;			/* the clock it was decided at */
-	const pg_uuid_t *request_id;	/* or NULL */
-	bool		external;		/* granted to an external generator */
-	int64		external_added; /* by how much it raises the end of external
-								 * grants */
-	int64		asked_ms;		/* the length asked for; 0 = the usual one */
-	int64		run_ahead_ms;	/* of a fresh one of this server */
-} IdgenGrantRow;
 
 /* The last grant of a worker. */
 typedef struct IdgenLastGrant

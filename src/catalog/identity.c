@@ -43,9 +43,9 @@ changed_ms(const struct stat *file)
 }
 
 /*
- * Note that a timeline had begun when the status of its history file in pg_wal last
- * changed.  The file is written when the timeline begins; a copy of it is made
- * later, never earlier.  A missing file proves nothing.
+ * Note a time by which a timeline had begun: when the status of its history
+ * file in pg_wal last changed.  The file is written when the timeline begins;
+ * a copy of it is made later, never earlier.  A missing file proves nothing.
  */
 static void
 note_begun_file(IdgenPromotionFacts *facts, TimeLineID timeline)

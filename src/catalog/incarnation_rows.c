@@ -1,8 +1,8 @@
 /*
  * incarnation_rows.c
- *		Read, end and delete incarnations.
+ *		Read, write, end and delete incarnations.
  *
- * By the authority process, in its transactions.
+ * The authority process calls this in its transactions.
  */
 #include "compat.h"
 
@@ -36,10 +36,66 @@ idgen_incarnation_rows_read(int64 incarnation, IdgenIncarnationRow *row)
 	return true;
 }
 
+/* Write fresh incarnations, of this server or of external generators. */
+void
+idgen_incarnation_rows_write(IdgenGrantSet *fresh, const pg_uuid_t *boot)
+{
+	Datum		values[9];
+
+	if (fresh->count == 0)
+		return;
+	values[0] = idgen_grant_set_incarnations(fresh);
+	values[1] = idgen_grant_set_names(fresh);
+	values[2] = idgen_grant_set_workers(fresh);
+	for (int i = 0; i < fresh->count; i++)
+		fresh->nulls[i] = fresh->rows[i]->holder == NULL;
+	IDGEN_GRANT_SET_FILL(fresh, row,
+						 CStringGetTextDatum(row->holder ? row->holder->role : ""));
+	values[3] = idgen_query_nullable_array(fresh->datums, fresh->nulls, fresh->count, TEXTOID);
+	IDGEN_GRANT_SET_FILL(fresh, row,
+						 CStringGetTextDatum(row->holder ? row->holder->request->address : ""));
+	values[4] = idgen_query_nullable_array(fresh->datums, fresh->nulls, fresh->count, TEXTOID);
+	IDGEN_GRANT_SET_FILL(fresh, row,
+						 CStringGetTextDatum(row->holder ?
+											 row->holder->request->application : ""));
+	values[5] = idgen_query_nullable_array(fresh->datums, fresh->nulls, fresh->count, TEXTOID);
+	IDGEN_GRANT_SET_FILL(fresh, row,
+						 row->holder ? idgen_query_bytes(row->holder->request->token_hash,
+														 IDGEN_TOKEN_HASH_SIZE) : (Datum) 0);
+	values[6] = idgen_query_nullable_array(fresh->datums, fresh->nulls, fresh->count, BYTEAOID);
+	values[7] = UUIDPGetDatum(boot);
+	for (int i = 0; i < fresh->count; i++)
+		fresh->nulls[i] = fresh->rows[i]->holder != NULL;
+	IDGEN_GRANT_SET_FILL(fresh, row, Int64GetDatum(row->run_ahead_ms));
+	values[8] = idgen_query_nullable_array(fresh->datums, fresh->nulls, fresh->count, INT8OID);
+	idgen_query_expect(idgen_query_run(IDGEN_SQL_INSERT_INCARNATIONS, values, NULL), fresh->count);
+}
+
 /*
- * How far ahead of the clock an incarnation of this server can run that has a grant
- * past "now" (a tick).  In milliseconds, and at least "than", which is what the policy
- * allows now: an incarnation keeps the run-ahead of its activation.
+ * End the incarnations that had the workers of fresh incarnations before.  Called
+ * before the marks are written, which name the fresh ones then.
+ */
+void
+idgen_incarnation_rows_end_predecessors(IdgenGrantSet *fresh)
+{
+	Datum		values[1];
+	int			count = 0;
+
+	for (int i = 0; i < fresh->count; i++)
+		if (fresh->rows[i]->mark != NULL && fresh->rows[i]->mark->incarnation != 0)
+			fresh->datums[count++] =
+				Int64GetDatum(fresh->rows[i]->mark->incarnation);
+	if (count == 0)
+		return;
+	values[0] = idgen_query_int8_array(fresh->datums, count);
+	idgen_query_run(IDGEN_SQL_END_INCARNATIONS, values, NULL);
+}
+
+/*
+ * The longest run-ahead of the incarnations of this server that have a grant
+ * past "now" (a tick), in milliseconds.  It can be longer than "than", which
+ * the policy allows now, because an incarnation keeps the run-ahead of its
+ * activation; it is never shorter.
  */
 int64
 idgen_incarnation_rows_run_ahead(const char *name, int64 now, int64 than)

@@ -9,6 +9,7 @@
 
 #include "utils/uuid.h"
 
+#include "catalog/grant_set.h"
 #include "shmem/request_queue.h"
 
 /* A row of idgen_incarnation. */
@@ -23,6 +24,8 @@ typedef struct IdgenIncarnationRow
 } IdgenIncarnationRow;
 
 extern bool idgen_incarnation_rows_read(int64 incarnation, IdgenIncarnationRow *row);
+extern void idgen_incarnation_rows_write(IdgenGrantSet *fresh, const pg_uuid_t *boot);
+extern void idgen_incarnation_rows_end_predecessors(IdgenGrantSet *fresh);
 extern int64 idgen_incarnation_rows_run_ahead(const char *name, int64 now, int64 than);
 extern void idgen_incarnation_rows_end_all(const char *name);
 extern void idgen_incarnation_rows_end(int64 incarnation);

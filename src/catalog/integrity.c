@@ -46,10 +46,10 @@ is_guard(Oid function)
 }
 
 /*
- * Are a table's triggers its guards, without a condition, for all columns,
- * always?  What is needed of the relcache entry is read before anything is looked
- * up: a look-up may process invalidations, which rebuild the entry and free what it
- * points to, whatever lock is held.
+ * Are a table's triggers exactly its guards, and do they always fire, without
+ * a condition and for all columns?  What is needed of the relcache entry is
+ * read before anything is looked up: a look-up may process invalidations,
+ * which rebuild the entry and free what it points to, whatever lock is held.
  */
 static bool
 guards_intact(Relation relation)
@@ -215,9 +215,9 @@ mix(uint64 hash, uint64 number)
 }
 
 /*
- * A number that changes when somebody may have bypassed the guards of the marks:
- * when the file or the catalog row of a table with marks, or one of its guards,
- * differs from before.  VACUUM does not change it.
+ * A number that changes when somebody may have bypassed the guards of the
+ * marks: when the file or the catalog row of a table with marks, or one of its
+ * guards, differs from before.  VACUUM without FULL does not change it.
  */
 uint64
 idgen_integrity_fingerprint(void)

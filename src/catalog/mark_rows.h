@@ -1,6 +1,6 @@
 /*
  * mark_rows.h
- *		Rows of marks, and the rows that go with them.
+ *		Rows of marks, with the sums and the ends of external grants.
  */
 #ifndef IDGEN_MARK_ROWS_H
 #define IDGEN_MARK_ROWS_H
@@ -9,6 +9,7 @@
 
 #include "storage/itemptr.h"
 
+#include "catalog/grant_set.h"
 #include "catalog/marks.h"
 
 typedef enum IdgenLoadResult
@@ -23,5 +24,6 @@ extern IdgenLoadResult idgen_mark_rows_load(const char *name, IdgenMarks *marks)
 extern bool *idgen_mark_rows_lock_authorities(IdgenMarks *const *marks, int count);
 extern bool *idgen_mark_rows_lock_floors(IdgenMarks *const *marks, int count);
 extern bool *idgen_mark_rows_lock_marks(const ItemPointerData *tids, int count);
+extern void idgen_mark_rows_write(IdgenGrantSet *grants);
 
 #endif							/* IDGEN_MARK_ROWS_H */

@@ -1,6 +1,6 @@
 /*
  * marks.c
- *		Keep the marks of the namespaces in use.
+ *		Keep in memory the marks of the namespaces in use.
  *
  * Marks kept here are exactly those that were last read from or written to the tables.
  * On any doubt (a failed round, a row that is not where it was left, changed tables)
@@ -57,7 +57,7 @@ idgen_marks_get(const pg_uuid_t *uuid, const char *name)
 }
 
 /*
- * Free the marks of namespaces of which "gone" says that they are gone.  Must not be
+ * Free the marks of the namespaces for which "gone" returns true.  Must not be
  * called during a round, which has pointers to marks.
  */
 void
@@ -143,9 +143,9 @@ idgen_marks_add(IdgenMarks *marks, const IdgenMark *mark)
 
 /*
  * The workers that are not free, ascending; palloc'd.  A worker is not free if
- * something is reserved past "now", or if an external incarnation has it that may come
- * back for more.  Whether an incarnation of this server is alive is known from its
- * cursor, not here.
+ * something is reserved past "now", or if it belongs to an external
+ * incarnation that may come back for more.  Whether an incarnation of this
+ * server is alive is known from its cursor, not here.
  */
 int64 *
 idgen_marks_taken(const IdgenMarks *marks, int64 now, size_t *count)

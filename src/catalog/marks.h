@@ -2,10 +2,11 @@
  * marks.h
  *		High-water marks as the authority process keeps them in memory.
  *
- * The authority process is the only one that writes marks, so they are what it wrote
- * last; every write is conditional on that (S2).  Keeping them in memory saves
- * look-ups, which would become slower with the dead row versions that a long
- * transaction keeps alive.
+ * Apart from a restore, which makes the namespace a copy, only the authority
+ * process writes marks.  So they are what it wrote last; every write is
+ * conditional on that (S2).  Keeping them in memory saves look-ups, which
+ * would become slower with the dead row versions that a long transaction keeps
+ * alive.
  */
 #ifndef IDGEN_MARKS_H
 #define IDGEN_MARKS_H
@@ -37,7 +38,8 @@ typedef struct IdgenMarks
 	char		name[NAMEDATALEN];
 	bool		verified;		/* this process has compared the identity */
 	bool		loaded;			/* if not, read the marks before use */
-	uint64		tables_version; /* when the marks were last read or checked */
+	uint64		tables_version; /* idgen_tables_version when the marks were
+								 * last read or checked */
 	uint64		fingerprint;	/* of the tables then */
 	ItemPointerData authority_tid;
 	int64		floor;

@@ -35,7 +35,7 @@ membership_changed(Datum arg, int cache, uint32 hash)
 	idgen_namespace_version++;
 }
 
-/* Once per process that preloads or loads the library. */
+/* Called once in each process that preloads or loads the library. */
 void
 idgen_namespace_init(void)
 {
@@ -121,8 +121,8 @@ idgen_namespace_expire(IdgenNamespace *ns)
 }
 
 /*
- * Read an entry again, whatever is known of changes.  What was derived from it, as
- * by an open session, is out of date then.
+ * Read an entry again, even if no change is known.  What was derived from it,
+ * such as an open session, is out of date then.
  */
 bool
 idgen_namespace_refresh(IdgenNamespace *ns)

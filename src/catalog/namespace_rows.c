@@ -2,8 +2,8 @@
  * namespace_rows.c
  *		Write namespaces, with their policy, identity and floor.
  *
- * Sessions and the authority process write in transactions of their own; everybody
- * is told when a transaction commits.
+ * Sessions write in their transactions, and the authority process in its own.
+ * Whoever changes what processes remember of a namespace tells them at commit.
  */
 #include "compat.h"
 
@@ -32,8 +32,8 @@ ever_granted(const char *name)
 }
 
 /*
- * An error (22023) unless marks that were restored before the row of their namespace
- * fit its format.
+ * Marks may have been restored before the row of their namespace: an error
+ * (22023) unless they fit its format.
  */
 void
 idgen_namespace_rows_check_marks(const IdgenNamespaceRow *row)
@@ -94,9 +94,9 @@ idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
 }
 
 /*
- * Lock the policy of a namespace against others that change it.  The caller reads
- * afterwards what they have committed.  True if this transaction has created or
- * changed the namespace.
+ * Lock the policy of a namespace against others that change it.  Afterwards
+ * the caller reads what they have committed.  True if this transaction has
+ * created or changed the namespace.
  */
 bool
 idgen_namespace_rows_lock_policy(const char *name)
@@ -147,10 +147,11 @@ idgen_namespace_rows_write_policy(const IdgenNamespaceRow *row, const IdgenPolic
 }
 
 /*
- * Was nothing ever granted from a namespace, or restored into it?  If so, nothing is
- * until the caller's transaction ends, and *split is written: the row of the identity,
- * which every grant updates, is locked.  The lock waits for a grant that is being made.
- * If a grant was made after the caller took its snapshot, locking fails (40001).
+ * Was nothing ever granted from a namespace, or restored into it?  Then *split
+ * is written, and nothing is granted before the caller's transaction ends,
+ * because the row of the identity, which every grant updates, is locked.  The
+ * lock waits for a grant that is being made.  If a grant was made after the
+ * caller took its snapshot, locking fails (40001).
  */
 bool
 idgen_namespace_rows_claim_unused(const char *name, const IdgenAuthorityRow *split)

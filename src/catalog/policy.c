@@ -1,6 +1,7 @@
 /*
  * policy.c
- *		Read and write the words of a policy, and check that it fits its format.
+ *		Read and write the words of a policy, and check that a policy fits its
+ *		format.
  */
 #include "compat.h"
 

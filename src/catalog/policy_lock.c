@@ -9,11 +9,11 @@
  * judged by a policy that is no longer in force, however long the authority process is
  * held up in between (S4).
  *
- * The lock is a heavyweight lock on no object in particular, made up of the OID of the
- * table of namespaces and a hash of the name.  Namespaces whose names have the same
- * hash wait for each other, which does no harm.  No command takes this lock.  Unlike a
- * lock on the row it writes no WAL, so that a round which grants nothing commits
- * nothing.
+ * The lock is a heavyweight lock whose tag is made up of the OID of the table
+ * of namespaces and a hash of the name; no such object exists.  Namespaces
+ * whose names have the same hash wait for each other, which does no harm.  No
+ * command of PostgreSQL takes this lock.  Unlike a lock on the row it writes
+ * no WAL, so that a round which grants nothing commits nothing.
  *
  * Other changes (run_ahead, grant_interval, privileges, the owner) do not take the
  * lock: an answer decided before such a change is as good as one given before it, and a
@@ -55,9 +55,9 @@ tag_of(const char *name)
 
 /*
  * By the authority process: keep the policy of a namespace as it is until
- * idgen_policy_let_go, beyond the end of the transaction.  Does not wait: false with
- * the error if a session is changing the policy.  The caller then reads what has been
- * committed.
+ * idgen_policy_let_go, beyond the end of the transaction.  Does not wait:
+ * false with the error if a session is changing the policy.  If it is true,
+ * the caller reads the policy afterwards, as it was last committed.
  */
 bool
 idgen_policy_hold(const char *name, IdgenError *error)
@@ -85,7 +85,10 @@ idgen_policy_let_go(void)
 	LockReleaseSession(DEFAULT_LOCKMETHOD);
 }
 
-/* The two locks that a session waits for.  True if lock_row says so, see there. */
+/*
+ * Take one of the two locks that a session waits for.  What lock_row returns
+ * is explained at idgen_policy_lock_row; lock_policy always returns true.
+ */
 static bool
 lock_row(const char *name)
 {
@@ -120,9 +123,9 @@ take_within(bool (*take) (const char *name), const char *name, int64 within_ms)
 }
 
 /*
- * Take a lock, or raise an error when a monotonic time is reached.  The error says what
- * may hold the lock: the authority process may be stopped, or another session be at
- * work.
+ * Take a lock, or raise an error when a monotonic time is reached.  The error
+ * says what may hold the lock: the authority process may be stopped, or
+ * another session may be at work.
  */
 static bool
 take_or_fail(bool (*take) (const char *name), const char *name, IdgenDeadline deadline)

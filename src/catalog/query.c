@@ -165,7 +165,7 @@ idgen_query_connect(void)
 	SPI_connect();
 }
 
-/* After either of these: no more queries. */
+/* Ends what idgen_query_begin or idgen_query_connect began. */
 void
 idgen_query_end(void)
 {
@@ -198,7 +198,10 @@ idgen_query_rows(void)
 	return SPI_tuptable == NULL ? 0 : SPI_tuptable->numvals;
 }
 
-/* An error unless every row was written: somebody changed a mark under us. */
+/*
+ * An error unless every row was written: if not, somebody has changed a mark
+ * meanwhile.
+ */
 void
 idgen_query_expect(uint64 written, int expected)
 {

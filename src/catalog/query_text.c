@@ -288,9 +288,9 @@ const IdgenQueryText idgen_query_texts[IDGEN_QUERY_COUNT] = {
 	},
 
 	/*
-	 * The oldest rows of one worker at a time, so that the work is bounded
-	 * and goes by key.  The last grant of a worker stays as it is, because
-	 * the next request is judged by it.
+	 * Only the oldest rows of one worker, so that the work is bounded and
+	 * uses the primary key.  The last grant of a worker stays as it is,
+	 * because the next request is judged by it.
 	 */
 	[IDGEN_SQL_DELETE_GRANTS] = {
 		"WITH old AS (SELECT start_tick FROM ONLY {grant}"
@@ -343,7 +343,7 @@ const IdgenQueryText idgen_query_texts[IDGEN_QUERY_COUNT] = {
 		"DELETE FROM ONLY {incarnation} WHERE incarnation = ANY (ARRAY("
 		" SELECT incarnation FROM ONLY {incarnation} WHERE state <> 'active'"
 		" AND ended_at < clock_timestamp() - make_interval(secs => $1)"
-		/* longer than any horizon: see LONGEST_RUN_AHEAD */
+		/* the longest horizon: see LONGEST_RUN_AHEAD */
 		" AND (run_ahead_ms > 0 AND ended_at > clock_timestamp() - interval '1 h') IS NOT TRUE"
 		" LIMIT 1000))", 1,
 		{FLOAT8OID}

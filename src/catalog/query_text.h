@@ -14,7 +14,7 @@
 
 typedef enum IdgenQuery
 {
-	/* in the caller's transaction */
+	/* by sessions, and some by the authority as well */
 	IDGEN_SQL_INSERT_NAMESPACE,
 	IDGEN_SQL_INSERT_FLOOR,
 	IDGEN_SQL_INSERT_AUTHORITY,
@@ -33,7 +33,10 @@ typedef enum IdgenQuery
 	IDGEN_SQL_UPDATE_ISSUE_ROLES,
 	IDGEN_SQL_UPDATE_ACQUIRE_ROLES,
 
-	/* by the authority: looking */
+	/*
+	 * reading, locking, the lineage: by the authority, and some by sessions
+	 * as well
+	 */
 	IDGEN_SQL_SUMS_HOLD,
 	IDGEN_SQL_EVER_GRANTED,
 	IDGEN_SQL_HAS_WORKERS,
@@ -81,7 +84,10 @@ typedef enum IdgenQuery
 
 #define IDGEN_QUERY_COUNT (IDGEN_SQL_DELETE_INCARNATIONS + 1)
 
-/* A query; "{table}" in the text stands for the qualified name of idgen_table. */
+/*
+ * A query; "{worker}" in the text stands for the qualified name of
+ * idgen_worker, and so on.
+ */
 typedef struct IdgenQueryText
 {
 	const char *text;

@@ -2,14 +2,15 @@
  * restore.c
  *		Merge restored rows into the authority's tables.
  *
- * A dump may be restored in any order, and into a database in which namespaces of the
- * same names exist.  Marks are merged by maximum, so that none ever decreases (S3).  By
- * the session that restores, in its own transaction.
+ * A dump may be restored in any order, and into a database in which namespaces
+ * of the same names exist.  Marks are merged by maximum, so that none ever
+ * decreases (S3).  The session that restores calls this in its transaction.
  *
- * The owner of the database may restore it, but not say what was granted: of such rows
- * nothing is merged.  But they are not overlooked either, because the rest of the dump,
- * with the IDs in it, is restored.  What an owner's row would have made a copy, is one
- * (doc/design.md, "Restoring without the right to").
+ * The owner of the database may restore a dump, but may not say what was granted: of
+ * such rows nothing is merged.  They are not overlooked either, because the rest of the
+ * dump is restored, with the IDs in it.  A row that would make a namespace a copy if it
+ * were merged makes it a copy all the same (doc/design.md, "Dumps without the right to
+ * restore them").
  */
 #include "compat.h"
 
@@ -39,11 +40,11 @@ forget_identity(const char *name)
 }
 
 /*
- * Has a namespace granted nothing, here or on the server that this one was copied
- * from?  Marks count.  The floor does not, because it may have been restored just
- * before.  After a change of server the original may have granted, and its policy says
- * how to go on.  A namespace without an identity is a copy, which is fenced before it
- * grants.
+ * Has a namespace granted nothing, here or on the server that this one was
+ * copied from?  Its marks tell; its floor does not, because it may have been
+ * restored just before.  If the identity is another server's, that server may
+ * have granted, and the namespace's own policy must say how to go on.  A
+ * namespace without an identity is a copy, which is fenced before it grants.
  */
 static bool
 granted_nothing(const char *name, bool *has_identity)
@@ -67,11 +68,11 @@ granted_nothing(const char *name, bool *has_identity)
 }
 
 /*
- * The restored row is that of a namespace that was created here but never used, such
- * as "default" in a new database.  Our namespace takes over the row's policy for
- * failover, because that cannot be chosen any more once the marks have been restored
- * as well.  If our workers are split, the parts stay; and if a standby may trust itself
- * with all of our workers, that stays too, for the reasons given in
+ * If our namespace was created here but never used, such as "default" in a new
+ * database, it takes over the restored row's policy for failover, because that
+ * cannot be chosen any more once the marks have been restored as well.  If our
+ * workers are split, the parts stay.  If a standby may trust itself with all
+ * of our workers, our policy stays, for the reasons given in
  * idgen_alter_namespace.
  */
 static void
@@ -84,7 +85,7 @@ merge_policy(const IdgenNamespaceRow *row)
 	};
 	bool		has_identity;
 
-	/* read the row after that, since another session may have changed it */
+	/* read the row under the lock, since another session may have changed it */
 	(void) idgen_namespace_rows_lock_policy(row->name);
 	if (!idgen_scan_namespace(row->name, &merged, IDGEN_DEADLINE_UNSET))
 		return;
@@ -113,15 +114,15 @@ merge_policy(const IdgenNamespaceRow *row)
 
 /*
  * The restored row has another lineage.  If nothing was ever granted from our
- * namespace, as from "default" in a new database, the restored IDs are all there are,
- * and the namespace becomes the restored one.  Otherwise it has IDs of its own and
- * keeps its lineage.  The restored marks make it a copy, which an adoption fences, but
- * no ID changes its meaning by that.
+ * namespace, such as "default" in a new database, the restored IDs are all
+ * there are, and the namespace becomes the restored one.  Otherwise it has IDs
+ * of its own and keeps its lineage.  The restored marks make it a copy, which
+ * an adoption fences; that does not change the meaning of any ID.
  *
- * Grants are evidence, marks are not, because marks may have been restored just before:
- * the last grant of a worker is never deleted, and grants are not dumped.  The row of
- * the identity, which every grant updates, is locked; a namespace without an identity
- * grants nothing.
+ * Grants are evidence: the last grant of a worker is never deleted, and grants
+ * are not dumped.  Marks are none, because they may have been restored just
+ * before.  The row of the identity, which every grant updates, is locked; a
+ * namespace without an identity grants nothing.
  */
 static void
 merge_lineage(const IdgenNamespaceRow *row)
@@ -227,8 +228,10 @@ mark_is_higher(const char *name, int32 worker, int64 high_water, bool *exists)
 }
 
 /*
- * Merge a restored row of idgen_worker into our mark.  The incarnation in it was another
- * authority's.  True if the restored mark was higher, so that this authority is a copy.
+ * Merge a restored row of idgen_worker into our mark, which is the maximum of
+ * the row and the floor.  The incarnation in the row is dropped, because it
+ * was another authority's.  True if the restored mark was higher, so that this
+ * authority is a copy.
  */
 bool
 idgen_restore_mark(const char *name, int32 worker, int64 high_water)

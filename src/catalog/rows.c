@@ -2,7 +2,7 @@
  * rows.c
  *		Turn columns of the authority's tables into rows, and rows into columns.
  *
- * No column that is read here is null: callers see to that.
+ * Callers see to it that no text and no uuid that is read here is null.
  */
 #include "compat.h"
 

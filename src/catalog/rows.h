@@ -15,11 +15,11 @@
 #include "core/layout.h"
 #include "core/takeover.h"
 
-/* What has to hold a grant before it is used. */
+/* Where a grant must be stored before it is used. */
 typedef enum IdgenDurability
 {
-	IDGEN_DURABILITY_LOCAL,		/* the disk of this server */
-	IDGEN_DURABILITY_QUORUM		/* and the synchronous standbys */
+	IDGEN_DURABILITY_LOCAL,		/* on the disk of this server */
+	IDGEN_DURABILITY_QUORUM		/* and on the synchronous standbys */
 } IdgenDurability;
 
 /* The kind of every namespace. */
@@ -41,10 +41,10 @@ typedef struct IdgenNamespaceRow
 	bool		retired;
 	char		owner[NAMEDATALEN];
 	int32		split_parts;	/* of the workers; 1 = not split */
-	pg_uuid_t	lineage;		/* the ID space, wherever it is */
+	pg_uuid_t	lineage;		/* which ID space it is, on whatever server */
 } IdgenNamespaceRow;
 
-/* Privileges on a namespace, held by roles by name. */
+/* Privileges on a namespace, which are given to names of roles. */
 typedef enum IdgenPrivilege
 {
 	IDGEN_PRIVILEGE_ISSUE,

@@ -23,7 +23,7 @@
 #include "catalog/tables.h"
 #include "error.h"
 
-/* The row of a key. */
+/* A table and the row that a key finds in it. */
 typedef struct IdgenScan
 {
 	Relation	relation;

@@ -2,10 +2,10 @@
  * table_lock.c
  *		Lock the authority's tables, and see that they are intact.
  *
- * Writers take RowExclusiveLock on all tables, in the order of IdgenTable, and keep
- * it until the transaction ends.  Readers take AccessShareLock on one table.  A
- * session waits for a lock until its deadline, the authority process does not wait
- * at all.
+ * Writers take RowExclusiveLock on all tables, in the order of IdgenTable, and
+ * keep it until the transaction ends.  Readers take AccessShareLock on one
+ * table.  A session waits for a lock until its deadline; the authority process
+ * does not wait at all.
  */
 #include "compat.h"
 
@@ -87,8 +87,8 @@ lock_within_timeout(IdgenTable table, LOCKMODE mode, const char *name,
 		CHECK_FOR_INTERRUPTS();
 
 		/*
-		 * a prepared transaction outlives the postmaster, and a new one waits
-		 * for us
+		 * leave if the postmaster has died: a new one waits for us, and a
+		 * prepared transaction may keep its lock
 		 */
 		if (IsUnderPostmaster && !PostmasterIsAlive())
 			proc_exit(1);
@@ -194,9 +194,10 @@ locked_for_writing(IdgenTable table)
 }
 
 /*
- * Take AccessShareLock on a table, unless this transaction has locked it for
- * writing.  Taking it then would queue behind a DROP EXTENSION that is waiting for
- * our own lock: a deadlock.  Returns the lock taken.
+ * Take AccessShareLock on a table.  If it is refused, and this transaction has
+ * locked the table for writing, that lock is enough: waiting for another would
+ * queue behind a DROP EXTENSION that waits for our own lock, a deadlock.
+ * Returns the lock taken.
  */
 static LOCKMODE
 lock_for_reading(IdgenTable table, const char *name, IdgenDeadline deadline)
@@ -210,9 +211,9 @@ lock_for_reading(IdgenTable table, const char *name, IdgenDeadline deadline)
 }
 
 /*
- * Lock and open a table for reading; NULL if it is gone.  After idgen_tables_find.
- * Raises an error unless the table is intact, or if the lock cannot be had until the
- * deadline.  *taken is the lock to give back.
+ * Lock and open a table for reading; NULL if it is gone.  After
+ * idgen_tables_find.  Raises an error unless the table is intact, or if the
+ * lock cannot be had by the deadline.  *taken is the lock to give back.
  */
 Relation
 idgen_table_lock_for_reading(IdgenTable table, const char *name, IdgenDeadline deadline,

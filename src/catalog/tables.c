@@ -28,7 +28,9 @@
 
 #include "error.h"
 
-/* How often the tables are looked up again because something changed meanwhile. */
+/*
+ * How often at most the tables are looked up, if something changes each time.
+ */
 #define LOOK_UPS_MAX 3
 
 static struct
@@ -38,7 +40,7 @@ static struct
 	Oid			owner;
 	Oid			relids[IDGEN_TABLE_COUNT];
 	char	   *qualified[IDGEN_TABLE_COUNT];	/* in TopMemoryContext */
-	uint64		version;		/* moves when any of this changes */
+	uint64		version;		/* moves when a table is found elsewhere */
 }			found;
 
 uint64		idgen_tables_version = 1;
@@ -48,9 +50,9 @@ uint64		idgen_namespace_version = 1;
 static uint64 changes = 0;
 
 /*
- * One of our relations has changed, or a relation that is not named.  Changes to rows
- * of the tables of namespaces and identities are announced in the same way, see
- * idgen_tables_announce.
+ * One of our relations has changed or, if "relid" is invalid, perhaps all of
+ * them.  Changes to rows of the tables of namespaces and identities are
+ * announced in the same way, see idgen_tables_announce.
  */
 static void
 relation_changed(Datum arg, Oid relid)
@@ -71,7 +73,10 @@ relation_changed(Datum arg, Oid relid)
 	idgen_tables_version++;
 }
 
-/* A schema was renamed, perhaps ours, and its name is part of our queries. */
+/*
+ * A schema has changed.  Perhaps ours was renamed, and its name is part of our
+ * queries.
+ */
 static void
 schema_changed(Datum arg, int cache, uint32 hash)
 {
@@ -79,7 +84,10 @@ schema_changed(Datum arg, int cache, uint32 hash)
 	changes++;
 }
 
-/* Watch the catalogs, once per process that preloads or loads the library. */
+/*
+ * Watch the catalogs.  Called once in each process that preloads or loads the
+ * library.
+ */
 void
 idgen_tables_init(void)
 {

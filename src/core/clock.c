@@ -11,8 +11,8 @@ offset_of(const IdgenClockReading *reading)
 }
 
 /*
- * The most that the offset of a reading and a recorded one, which was sure, can
- * differ without a step.
+ * The most by which the offset of a reading can differ from that of a sure one
+ * without a step.
  */
 static int64_t
 tolerance_of(const IdgenClockReading *reading)
@@ -31,9 +31,9 @@ differ(const IdgenClockReading *reading, int64_t recorded_us)
 }
 
 /*
- * A process stopped between the two clocks has read an offset that means
- * little.  It must not be what later readings are compared with, and cannot
- * clear a doubt.
+ * Is a reading sure?  A process that was stopped between the two clocks has
+ * read an offset that means little: it is not believed by itself, and clears
+ * no doubt.
  */
 static bool
 is_sure(const IdgenClockReading *reading)
@@ -52,7 +52,10 @@ believe(IdgenClockRecord *record, const IdgenClockReading *reading)
 	return IDGEN_CLOCK_RIGHT;
 }
 
-/* Has the step in question stood long enough to be believed by itself? */
+/*
+ * May the step in question be believed without being confirmed, because it has
+ * stood long enough?
+ */
 static bool
 stands(const IdgenClockRecord *record, const IdgenClockReading *reading,
 	   const IdgenClockPolicy *policy)
@@ -65,9 +68,9 @@ stands(const IdgenClockRecord *record, const IdgenClockReading *reading,
 }
 
 /*
- * Judge a reading, and remember it.  finding->step_us is set once per step,
- * also for one that is believed at once.  A reading that is not sure changes
- * nothing for the better: read again.
+ * Judge a reading, and remember it.  Sets finding->step_us once for each step,
+ * also for a step that is believed at once.  A reading that is not sure can
+ * raise a doubt but clears none: read again.
  */
 IdgenClockVerdict
 idgen_clock_decide(IdgenClockRecord *record, const IdgenClockReading *reading,
@@ -83,7 +86,7 @@ idgen_clock_decide(IdgenClockRecord *record, const IdgenClockReading *reading,
 	if (!record->known)
 		return is_sure(reading) ? believe(record, reading) : IDGEN_CLOCK_RIGHT;
 
-	/* the offset this reading is compared with: a step is noticed once */
+	/* the offset to compare this reading with, so that a step is noticed once */
 	seen = record->verdict == IDGEN_CLOCK_RIGHT ? record->offset_us :
 		record->pending_us;
 	if (differ(reading, seen))
@@ -123,9 +126,9 @@ idgen_clock_confirm(IdgenClockRecord *record, const IdgenClockReading *reading,
 }
 
 /*
- * Go on with a record of earlier, of the same boot of the machine.  What was
- * read between its last change and now is not in it: the clock can have shown
- * no more than the believed offset made it show.
+ * Go on with an earlier record of the same boot of the machine.  The record
+ * does not have what was read after its last change, but no such reading can
+ * be later than the believed offset allows.
  */
 void
 idgen_clock_resume(IdgenClockRecord *record, const IdgenClockReading *reading)

@@ -3,9 +3,9 @@
  *		Steps of the wall clock: what they are, and whether to believe them.
  *
  * The wall clock is compared with one that never steps (CLOCK_BOOTTIME, which
- * also counts while the machine sleeps).  As long as their difference stands
- * still, both advance alike; when it changes, the wall clock was set.  Slewing
- * moves both.
+ * also counts while the machine sleeps).  As long as their difference stays
+ * the same, both advance alike; when it changes, the wall clock was set.
+ * Slewing changes the speed of both.
  *
  *		                wall clock set forward by more than max_step
  *		  RIGHT ------------------------------------------------> AHEAD
@@ -32,8 +32,8 @@
 #include <stdint.h>
 
 /*
- * Differences up to this, beside the error of the reading, are the reading's
- * and not the clock's.  A reading with a greater error is not sure.
+ * A difference up to this, plus the error of the reading, comes from the
+ * reading and not from the clock.  A reading with a greater error is not sure.
  */
 #define IDGEN_CLOCK_STEP_NOISE_US			INT64_C(10000)
 
@@ -48,7 +48,8 @@ typedef struct IdgenClockReading
 {
 	int64_t		wall_us;		/* since 1970 */
 	int64_t		elapsed_us;		/* of the clock that never steps */
-	int64_t		error_us;		/* at most so long between the two, >= 0 */
+	int64_t		error_us;		/* the most time between the two readings, >=
+								 * 0 */
 } IdgenClockReading;
 
 typedef enum IdgenClockVerdict

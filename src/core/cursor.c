@@ -26,8 +26,8 @@ idgen_cursor_drop_grants(IdgenCursor *cursor, int32_t count)
 /*
  * Add a grant, which must follow all grants held and all ticks issued.
  *
- * Grants that the clock has passed make room for it; should the clock go back
- * again, their ticks are a gap.
+ * If there is no room, the oldest grant makes room once the clock has passed
+ * it.  If the clock goes back again, the ticks of that grant are a gap.
  */
 IdgenInstallCode
 idgen_cursor_install(IdgenCursor *cursor, const IdgenGrant *grant, int64_t now)
@@ -63,9 +63,9 @@ idgen_cursor_granted_end(const IdgenCursor *cursor)
 }
 
 /*
- * The earliest tick at which a cursor of "worker" continues a session whose
- * last ID was (last_tick, last_worker, any) from another cursor: the same tick
- * only upward in worker order (S11).
+ * The last ID of a session came from a cursor of last_worker, at last_tick.
+ * From which tick may a cursor of "worker" go on, so that the next ID is
+ * greater (S11)?  From the same tick only if its worker is higher.
  */
 int64_t
 idgen_cursor_spill_tick(int32_t worker, int64_t last_tick, int64_t last_worker)

@@ -48,7 +48,8 @@ typedef enum IdgenCursorCode
 	IDGEN_CURSOR_ISSUED,
 	IDGEN_CURSOR_GRANT_ENDED,	/* no grant covers the tick due or a later one */
 	IDGEN_CURSOR_NOT_YET_VALID, /* the next grant starts at retry_at */
-	IDGEN_CURSOR_SEQUENCE_SPENT,	/* the ticks usable now are; see retry_at */
+	IDGEN_CURSOR_SEQUENCE_SPENT,	/* no value is left in the ticks that are
+									 * usable now; see retry_at */
 	IDGEN_CURSOR_CLOCK_BEHIND	/* the clock is before the tick issued last */
 } IdgenCursorCode;
 
@@ -67,7 +68,8 @@ typedef enum IdgenInstallCode
 typedef struct IdgenCursorDemand
 {
 	int64_t		now;			/* the clock, in ticks */
-	int64_t		run_ahead;		/* ticks the cursor may be ahead of it, >= 0 */
+	int64_t		run_ahead;		/* ticks that the cursor may be ahead of the
+								 * clock, >= 0 */
 	int64_t		min_tick;		/* no tick before this one (spill order) */
 	int64_t		count;			/* IDs wanted, >= 1 */
 } IdgenCursorDemand;
@@ -78,8 +80,8 @@ typedef struct IdgenCursorRun
 	int64_t		tick;
 	int64_t		sequence;		/* the first */
 	int64_t		count;			/* 1 ... demand.count */
-	int64_t		retry_at;		/* if refused, the clock's tick at which it
-								 * can first succeed; unset on GRANT_ENDED */
+	int64_t		retry_at;		/* if refused: the clock's tick from which the
+								 * call can succeed; unset on GRANT_ENDED */
 } IdgenCursorRun;
 
 extern void idgen_cursor_init(IdgenCursor *cursor, int32_t worker);
@@ -109,11 +111,10 @@ idgen_cursor_first_free(const IdgenCursor *cursor, int64_t tick)
  * is inside a grant, not before the clock, the last issue or min_tick, and not
  * spent.  It may be ahead of the clock by demand->run_ahead.
  *
- * Only the last four statements change the cursor; every refusal is before
- * them.
+ * Nothing before the last refusal changes the cursor.
  *
- * It is in the header because every ID comes through here: demand and run need
- * not pass through memory then.
+ * It is in the header because every ID comes through here: where it is
+ * inlined, demand and run need not pass through memory.
  */
 static inline IdgenCursorCode
 idgen_cursor_issue(IdgenCursor *cursor, const IdgenLayout *layout,
@@ -130,9 +131,9 @@ idgen_cursor_issue(IdgenCursor *cursor, const IdgenLayout *layout,
 		tick = demand->min_tick;
 
 	/*
-	 * Find the grant and a tick in it with something left.  A tick is skipped
-	 * at most twice: the last one issued, and tick 0 of worker 0 when its
-	 * only value is (0,0,0).
+	 * Find the grant and a tick in it with something left.  At most two ticks
+	 * are skipped: the one issued last, and tick 0 of worker 0 if its only
+	 * value is (0,0,0).
 	 */
 	for (;;)
 	{

@@ -1,7 +1,7 @@
 /*
  * grant.c
- *		Decide a grant: its interval, its time, and whether a request follows
- *		the last one.
+ *		Decide a grant: its interval, when it is due, and whether a request for
+ *		it follows the last one.
  */
 #include "grant.h"
 #include "tick.h"
@@ -9,11 +9,11 @@
 /*
  * Decide the next grant of one worker.
  *
- * start = max(high_water, eligible), never in the past; end is cut to the
- * horizon and to the end of the field.  The caller stores end as the new mark, on
- * the condition that the mark is still the one it passed in.  On
- * IDGEN_GRANT_BEYOND_HORIZON, *retry_at is the tick of the authority's clock from
- * which the same request can succeed.
+ * start = max(high_water, eligible, now); end is cut to the horizon and to the
+ * end of the field.  The caller stores end as the new mark, on the condition
+ * that the mark is still the one it passed in.  On IDGEN_GRANT_BEYOND_HORIZON,
+ * *retry_at is the tick of the authority's clock from which the same request
+ * can succeed.
  */
 IdgenGrantVerdict
 idgen_grant_decide(const IdgenGrantFacts *facts, int64_t tick_count,
@@ -60,10 +60,11 @@ idgen_grant_ordered_start(int64_t now, int64_t run_ahead, int64_t highest_mark)
 
 /*
  * The tick from which a cursor that has been granted ticks up to granted_end
- * should be granted more: one length, or half a horizon, before it can run dry.
- * The cursor must hold as many ticks as it may run ahead, and a grant should be
- * worth its commit: at least half a length, as far as the horizon leaves room for
- * both.
+ * should be granted more: one length, but at most half a horizon, before it
+ * can run dry.  The new grant should be worth its commit: if the horizon would
+ * cut it to less than half of that time, the cursor is due later.  But the
+ * cursor must keep as many ticks as it may run ahead, if the horizon has room
+ * for them.
  */
 int64_t
 idgen_grant_due_at(int64_t granted_end, int64_t length, int64_t horizon,

@@ -32,7 +32,7 @@ typedef enum IdgenGrantVerdict
 typedef struct IdgenGrantFacts
 {
 	int64_t		now;			/* the authority's clock */
-	int64_t		eligible;		/* the grant does not start before this either */
+	int64_t		eligible;		/* the grant starts no earlier than this */
 	int64_t		high_water;		/* the worker's mark: max(its row, floor) */
 	int64_t		length;			/* wanted, >= 1 */
 	int64_t		horizon;		/* of the namespace, >= 1 */
@@ -42,8 +42,7 @@ typedef struct IdgenGrantFacts
 typedef struct IdgenGrantTiming
 {
 	IdgenGrant	grant;
-	int64_t		length;			/* the length it would have, had there been
-								 * room */
+	int64_t		length;			/* its length if the horizon had left room */
 	int64_t		wanted_at;		/* when the cursor was due */
 	int64_t		dry_at;			/* when it may have used up what it had;
 								 * INT64_MAX = it had nothing */

@@ -2,10 +2,11 @@
  * history.c
  *		Read a timeline's history file, trusting nothing in it.
  *
- * PostgreSQL writes one line per ancestor, the oldest first, from the file of the
- * parent: "<timeline>\t<position>\t<reason>\n", with empty lines between them.  A file
- * that was cut short, or that somebody has edited, may leave out what matters, so any
- * line that is not exactly like that makes it damaged.
+ * PostgreSQL writes one line for each ancestor, the oldest first:
+ * "<timeline>\t<position>\t<reason>\n", with empty lines between them.  A file
+ * that was cut short, or that somebody has edited, may leave out what matters.
+ * So any line that is neither exactly like that nor empty nor a comment makes
+ * the history damaged.
  */
 #include "history.h"
 
@@ -22,7 +23,10 @@ idgen_history_begin(IdgenHistory *history, uint32_t recorded, uint32_t present)
 	history->present = present;
 }
 
-/* A positive number of at most 32 bits, followed by "end"; 0 if it is not. */
+/*
+ * Read a positive number of at most 32 bits that is followed by "end"; 0 if
+ * there is none.
+ */
 static uint32_t
 read_timeline(const char **at, char end)
 {
@@ -52,7 +56,9 @@ skip_hex(const char **at, char end)
 	return true;
 }
 
-/* Note an ancestor; those that follow each other have ascending numbers. */
+/*
+ * Note an ancestor.  Each ancestor has a higher number than the one before it.
+ */
 static void
 add_ancestor(IdgenHistory *history, uint32_t timeline, bool has_target)
 {
@@ -67,7 +73,7 @@ add_ancestor(IdgenHistory *history, uint32_t timeline, bool has_target)
 	if (timeline >= history->recorded && has_target)
 		history->has_target = true;
 
-	/* ascending and below the present one, these cannot be more than fit */
+	/* there is room, because ancestors ascend and are below the present one */
 	if (history->present - timeline < IDGEN_SPLIT_PARTS_MAX)
 		history->near[history->near_count++] = timeline;
 }
@@ -98,7 +104,7 @@ idgen_history_read_line(IdgenHistory *history, const char *line)
 				 memcmp(at, no_target, sizeof(no_target) - 1) != 0);
 }
 
-/* After its last line: does it lead back to the recorded timeline? */
+/* After the last line: does the history lead back to the recorded timeline? */
 bool
 idgen_history_is_complete(const IdgenHistory *history)
 {

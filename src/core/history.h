@@ -22,7 +22,8 @@ typedef struct IdgenHistory
 	bool		ends_in_entry;	/* the line read last is that of an ancestor */
 	bool		is_damaged;
 	bool		has_recorded;
-	bool		has_target;		/* since the recorded timeline */
+	bool		has_target;		/* a recovery since the recorded timeline had
+								 * a target */
 	int			near_count;		/* the latest ancestors, whose files are
 								 * evidence */
 	uint32_t	near[IDGEN_SPLIT_PARTS_MAX - 1];

@@ -35,7 +35,7 @@ typedef enum IdgenIdentityVerdict
 									 * recovery, moved host */
 	IDGEN_IDENTITY_OTHER_FILES	/* only PG_VERSION differs: the OID was
 								 * re-created, or SET TABLESPACE moved the
-								 * database; no twin can live */
+								 * database; no copy can be running */
 } IdgenIdentityVerdict;
 
 extern IdgenIdentityVerdict idgen_identity_compare(const IdgenIdentity *recorded,

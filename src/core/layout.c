@@ -105,8 +105,8 @@ idgen_layout_decode(const IdgenLayout *layout, int64_t id, int64_t *tick,
 
 /*
  * Read decimal digits, and nothing else: no sign, no blank.  The number is set
- * only on IDGEN_TEXT_OK; whether it is an ID of a format, decode tells.  The
- * text need not be terminated.
+ * only on IDGEN_TEXT_OK; idgen_layout_decode tells whether it is an ID of a
+ * format.  The text need not be terminated.
  */
 IdgenLayoutText
 idgen_layout_parse(const char *text, size_t length, int64_t *number)
@@ -120,7 +120,7 @@ idgen_layout_parse(const char *text, size_t length, int64_t *number)
 	{
 		int			digit = text[i] - '0';
 
-		/* what is no digit is said first, however wide the rest is */
+		/* a wrong character is reported even if the number is too wide */
 		if (digit < 0 || digit > 9)
 			return IDGEN_TEXT_NOT_DIGITS;
 		if (value > (INT64_MAX - digit) / 10)

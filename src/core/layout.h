@@ -93,7 +93,10 @@ typedef enum IdgenLayoutLife
 static inline int64_t
 idgen_layout_tick_count(const IdgenLayout *layout)
 {
-	/* 63 bits: the count 2^63 does not fit, and INT64_MAX is never reached */
+	/*
+	 * with 63 bits the count is 2^63, which does not fit; no clock gets so
+	 * far
+	 */
 	return layout->timestamp_bits >= 63 ? INT64_MAX
 		: INT64_C(1) << layout->timestamp_bits;
 }
@@ -152,7 +155,7 @@ idgen_layout_tick_at(const IdgenLayout *layout, int64_t unix_ms)
 {
 	int64_t		since_epoch_ms = unix_ms - layout->epoch_ms;
 
-	/* the default, and a call and a division saved on the hot path */
+	/* 1 ms is the default: save a call and a division on the hot path */
 	return layout->tick_ms == 1 ? since_epoch_ms
 		: idgen_layout_tick_since(layout, since_epoch_ms);
 }

@@ -13,7 +13,10 @@ bring_first(IdgenStandby *standbys, int32_t count, bool by_priority)
 
 	for (int32_t i = 1; i < count; i++)
 	{
-		/* of equals in priority the one behind counts, which is the safe side */
+		/*
+		 * of equal priorities, the one that has flushed less counts: the safe
+		 * side
+		 */
 		bool		before = by_priority ?
 			standbys[i].priority < standbys[first].priority ||
 			(standbys[i].priority == standbys[first].priority &&

@@ -20,7 +20,7 @@ idgen_takeover_judge(IdgenIdentityVerdict verdict, bool fence_copies)
 		case IDGEN_IDENTITY_OTHER_TIMELINE:
 			return IDGEN_TAKEOVER_PROMOTED;
 		case IDGEN_IDENTITY_OTHER_FILES:
-			/* no twin can live, but the tables may be those of a template */
+			/* no copy can be running, but the tables may be a template's */
 			return IDGEN_TAKEOVER_FENCED;
 		case IDGEN_IDENTITY_OTHER_DATABASE:
 			return IDGEN_TAKEOVER_TEMPLATE;
@@ -36,14 +36,17 @@ idgen_takeover_judge(IdgenIdentityVerdict verdict, bool fence_copies)
  * software does with a leader that crashed?  The files hold all that it ever
  * granted, so this is a restart.
  *
- * pg_rewind keeps the control file and its birth time, but not all that was granted.
- * It moves the server to another server's timeline, so that the next timeline is not
- * the successor of the recorded one.  But a server that is started right after
- * pg_rewind, without becoming a standby, stays on that timeline.  So a recovery of
- * another server's files since the record counts as well; and because a clock may
- * have gone back, so does one shortly before it.
+ * pg_rewind keeps the control file and its birth time, but not all that was
+ * granted.  It moves the server to another server's timeline, and a promotion
+ * after that begins a timeline that does not directly follow the recorded one.
+ * But a server that is started right after pg_rewind, without becoming a
+ * standby, stays on the other server's timeline.  So this is no restart either
+ * if the server began to recover another server's files after the identity was
+ * recorded, or up to clock_error before that, because a clock may have gone
+ * back.
  *
- * Under "split" the part changes with the timeline, whichever server is promoted.
+ * Under "split" it is never a restart: the part changes with the timeline,
+ * whichever server is promoted.
  */
 bool
 idgen_identity_is_in_place(const IdgenIdentity *recorded, const IdgenIdentity *found,
@@ -61,7 +64,10 @@ idgen_identity_is_in_place(const IdgenIdentity *recorded, const IdgenIdentity *f
 		recorded->control_inode == found->control_inode;
 }
 
-/* Keep the latest of the known times that lie N ago or longer. */
+/*
+ * Of the last "parts" timelines, keep the latest known time that lies N ago or
+ * longer; see below for N.
+ */
 static void
 note_begun(const IdgenPromotionFacts *facts, uint32_t timeline, int64_t known_ms,
 		   int64_t *begun_ms)
@@ -75,12 +81,13 @@ note_begun(const IdgenPromotionFacts *facts, uint32_t timeline, int64_t known_ms
 /*
  * May a promoted server use its part of the workers at once?
  *
- * The part was used before by the ancestors "parts" timelines ago and earlier.  If
- * there are none, nobody used it.  Else the nearest of them lost its role when the
- * timeline after it began.  So each timeline since then, up to the present one, is
- * evidence: if one is known to have begun N ago, with N = horizon + clock error, every
- * grant made before it has ended.  *begun_ms is that time; the floor must be N past
- * it, in case the clock goes back.
+ * The part was used before by the ancestors "parts" timelines ago and earlier.
+ * If there are none, nobody used it.  Otherwise the nearest of them lost its
+ * role when the timeline after it began.  So each timeline since then, up to
+ * the present one, is evidence: if one of them is known to have begun N ago or
+ * longer, with N = horizon + clock error, every grant made before it has
+ * ended.  *begun_ms is that time; the floor must be N past it, in case the
+ * clock goes back.
  */
 static bool
 part_is_free(const IdgenPromotionFacts *facts, int64_t *begun_ms)
@@ -99,9 +106,9 @@ part_is_free(const IdgenPromotionFacts *facts, int64_t *begun_ms)
  * *begun_ms is IDGEN_BEGUN_NEVER or, where "split" goes on at once because a timeline
  * began long enough ago, the time by which it had begun.
  *
- * A history that does not lead back to the record proves nothing.  One that names a
- * target may have lost grants that were confirmed, or that were made by this very
- * part.
+ * A history that does not lead back to the record proves nothing.  After a
+ * recovery to a target, grants may be missing that standbys had confirmed, or
+ * that were made with this very part.
  */
 IdgenPromotionVerdict
 idgen_promotion_judge(const IdgenPromotionFacts *facts, int64_t *begun_ms)
@@ -126,10 +133,11 @@ idgen_promotion_judge(const IdgenPromotionFacts *facts, int64_t *begun_ms)
 }
 
 /*
- * The floor that a fence sets: past all that a lost copy of the authority can have
- * granted.  Such a copy granted no further than its clock + horizon, and its clock
- * was at most clock_error ahead of every reading known here.  If the field ends
- * before that, it is used up, and the floor is its end.
+ * The floor that a fence sets: past all that a lost copy of the authority can
+ * have granted.  Such a copy granted no further than its clock + horizon, and
+ * its clock was at most clock_error ahead of every reading known here.  If the
+ * field ends before that, the floor is the end of the field, which is then
+ * used up.
  */
 int64_t
 idgen_fence_floor(const IdgenFenceFacts *facts, int64_t tick_count)

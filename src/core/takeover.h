@@ -48,8 +48,8 @@ typedef struct IdgenPromotionFacts
 	IdgenPromotion policy;
 	bool		history_complete;	/* the history was read, and names the
 									 * recorded timeline among the ancestors */
-	bool		has_target;		/* since the recorded timeline, a recovery was
-								 * to stop at a target */
+	bool		has_target;		/* a recovery since the recorded timeline had
+								 * a target */
 	bool		is_recreated;	/* see idgen_identity_is_recreated */
 	uint32_t	recorded;		/* the timeline that the identity names */
 	uint32_t	present;

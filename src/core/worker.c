@@ -92,9 +92,9 @@ contains(const int64_t *numbers, size_t count, int64_t number)
 }
 
 /*
- * For when no worker is free: of the workers of a range that were used before and
- * are not held, the one whose reservation ends first, and of several such the
- * lowest; -1 if there is none.  "held" is ascending.
+ * If no worker is free: choose among the workers of a range that were used
+ * before and are not held.  Take the one whose reservation ends first, and the
+ * lowest of several such; -1 if there is none.  "held" is ascending.
  */
 int64_t
 idgen_worker_earliest(const IdgenWorkerRange *range,

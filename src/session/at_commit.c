@@ -1,11 +1,12 @@
 /*
  * at_commit.c
- *		Kill cursors when the transaction commits after which they must not issue.
+ *		Kill the cursors that must not issue once a transaction has committed.
  *
- * Such a transaction drops a database or the extension, restores marks, or changes
- * the policy of a namespace.  If it is rolled back, also to a savepoint, the cursors
- * go on.  Until when the cursors of something dropped may have issued is on disk
- * before the commit, see ended.c.
+ * Such a transaction drops a database or the extension, restores marks,
+ * changes the policy of a namespace, or takes a privilege on it away.  If it
+ * is rolled back, even only to a savepoint, the cursors go on.  Before a drop
+ * commits, it is on disk until when the dropped cursors may have issued IDs
+ * (ended.c).
  *
  * The authority process of a database leaves as soon as the database is about to be
  * dropped.  PostgreSQL calls the hook after it has checked that the user may drop the
@@ -45,7 +46,8 @@
 /* Why cursors are killed when the transaction commits. */
 typedef enum IdgenKillCause
 {
-	IDGEN_KILL_CHANGED,			/* marks were restored, or a policy changed */
+	IDGEN_KILL_CHANGED,			/* marks were restored, or a policy or
+								 * privileges changed */
 	IDGEN_KILL_EXTENSION_DROPPED,
 	IDGEN_KILL_DATABASE_DROPPED
 } IdgenKillCause;
@@ -62,8 +64,9 @@ typedef struct IdgenPendingKill
 } IdgenPendingKill;
 
 /*
- * Of the transaction in progress, as PostgreSQL's own pendingDeletes; in
- * TopTransactionContext, and reset by transaction_ended however it ends.
+ * The kills that are pending in the transaction in progress, a list like
+ * PostgreSQL's pendingDeletes.  It is in TopTransactionContext;
+ * transaction_ended resets it, however the transaction ends.
  */
 static List *pending = NIL;
 static object_access_hook_type prev_object_access_hook = NULL;
@@ -88,9 +91,10 @@ add_pending(IdgenKillCause cause, Oid database, const char *namespace_name)
  * -------------------------------------------------------------------- */
 
 /*
- * The extension cannot be dropped before the last grant of an external generator has
- * ended.  Created again, it would not know of that grant, from which IDs may have
- * been issued ahead of the clock, even if the generator has deactivated since.
+ * The extension cannot be dropped before the last grant of an external
+ * generator has ended.  If it were created again, it would not know of that
+ * grant.  The generator may have issued IDs from it ahead of the clock, even
+ * if it has deactivated since.
  */
 static void
 check_external_grants(int64 external_ms)
@@ -121,11 +125,12 @@ record_end(IdgenPendingKill *entry)
 }
 
 /*
- * A standby that is promoted without having received the drop of a namespace with
- * durability "quorum" would go on with that namespace, under "trust" at once, while a
- * namespace created here under the same name may not need its confirmation.  So this
- * commit waits until the standbys have received it, whatever synchronous_commit says,
- * and before anybody sees the drop.
+ * A standby may be promoted without having received the drop of a namespace
+ * with durability "quorum".  It would go on with that namespace, under "trust"
+ * at once.  Meanwhile a namespace created here under the same name may issue
+ * without confirmation by that standby.  So, whatever synchronous_commit says,
+ * this commit waits until the standbys have received it, before anybody sees
+ * the drop.
  */
 static void
 wait_for_standbys(const IdgenPendingKill *entry)
@@ -150,8 +155,8 @@ drop_begun(void)
 }
 
 /*
- * The extension is being dropped.  Its tables are dropped before itself, so they are
- * read when the first of them, "table", goes.
+ * The extension is being dropped.  Its tables are dropped before the extension
+ * itself, so they are read when the first of them, "table", goes.
  */
 static void
 extension_dropped(Oid table)
@@ -227,9 +232,9 @@ is_pending_change(const char *namespace_name)
 }
 
 /*
- * Marks or the policy of a namespace were changed: kill its cursors at commit.
- * Sessions then find the cursors gone and look the namespace up again, even in the
- * middle of a transaction that processes no invalidations.
+ * Marks, policy or privileges of a namespace were changed: kill its cursors at
+ * commit.  Sessions then find the cursors gone and look the namespace up
+ * again, even in the middle of a transaction that processes no invalidations.
  */
 void
 idgen_at_commit_kill(const char *namespace_name)
@@ -296,7 +301,7 @@ record_pending_ends(void)
 	}
 }
 
-/* The transaction was rolled back: what was recorded has not ended. */
+/* The transaction was rolled back: withdraw the ends that it recorded. */
 static void
 withdraw_pending_ends(void)
 {

@@ -1,6 +1,6 @@
 /*
  * at_commit.h
- *		Kill cursors when the transaction commits after which they must not issue.
+ *		Kill the cursors that must not issue once a transaction has committed.
  */
 #ifndef IDGEN_AT_COMMIT_H
 #define IDGEN_AT_COMMIT_H

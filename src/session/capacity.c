@@ -1,6 +1,6 @@
 /*
  * capacity.c
- *		Refuse a batch that cannot be issued as a whole, before it uses anything up.
+ *		Refuse a batch that cannot be issued as a whole, before it begins.
  *
  * The estimates err on the high side: a batch that could be issued is never
  * refused.
@@ -48,10 +48,11 @@ room_now(IdgenSession *session, int64 *room)
 }
 
 /*
- * The most IDs that a call can be issued.  If neither another tick nor another
- * cursor can come before its deadline, that is what is there now; otherwise what
- * all cursors that there can be could issue in each tick until then.  False if it is
- * not known, or there is no cursor.
+ * The most IDs that a call can get.  If neither another tick nor another
+ * cursor can come before its deadline, it gets at most what is there now.
+ * Otherwise it gets at most what the greatest possible number of cursors can
+ * issue in all ticks until then.  False if the number is not known, or if
+ * there is no cursor.
  */
 static bool
 most_in_time(const IdgenCall *call, int64 *most)
@@ -81,7 +82,10 @@ most_in_time(const IdgenCall *call, int64 *most)
 	return true;
 }
 
-/* An error, and another cursor wished for, if a batch cannot be issued in its time. */
+/*
+ * If a batch cannot be issued in its time, wish for another cursor and raise
+ * an error.
+ */
 void
 idgen_capacity_check_batch(IdgenCall *call, int32 count)
 {
@@ -100,6 +104,6 @@ idgen_capacity_check_batch(IdgenCall *call, int32 count)
 			 "%d IDs were requested, but only " INT64_FORMAT " can be issued in the time that the call may take; none was issued.",
 			 count, most);
 	idgen_error_set(&call->error, IDGEN_ERROR_CAPACITY, detail,
-					"Request fewer IDs, increase \"idgen.wait_timeout\" or \"idgen.max_workers_per_namespace\", or use a format with more sequence bits.");
+					"Request fewer IDs, raise \"idgen.wait_timeout\" or \"idgen.max_workers_per_namespace\", or use a format with more sequence bits.");
 	idgen_cause_raise(call);
 }

@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "shmem/clock_judge.h"
 #include "shmem/counters.h"
+#include "shmem/lock.h"
 
 /* Grants of at most this length may be over before a call can use them. */
 #define SHORT_HORIZON_MS	INT64_C(100)
@@ -89,7 +90,7 @@ find_in_waits(const IdgenCall *call, IdgenError *error)
 	{
 		kind = IDGEN_ERROR_UNAVAILABLE;
 		snprintf(detail, sizeof(detail),
-				 "Grants expired before they could be used: they end at most " INT64_FORMAT " ms, the horizon of the namespace, after they are decided.",
+				 "Grants expired before they could be used: the horizon of the namespace lets them end at most " INT64_FORMAT " ms after they are decided.",
 				 horizon_ms);
 		hint = "Use a namespace with a longer horizon.";
 	}
@@ -100,18 +101,18 @@ find_in_waits(const IdgenCall *call, IdgenError *error)
 	idgen_error_set(error, kind, detail, hint);
 }
 
-/* Every cursor is busy: because of a crowd, or is a process stopped inside? */
+/* Every cursor is busy: is there a crowd, or is a process stopped inside? */
 static void
 find_in_locks(const IdgenCall *call, IdgenError *error)
 {
 	if (call->met_lock && idgen_session_issued_by_all(call->session) != call->issued_then)
 		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE,
 						"Every cursor was busy each time this call tried it, while other sessions issued from it.",
-						"Retry; if this goes on, more sessions issue IDs than the server has processors to run.");
+						IDGEN_HINT_CROWDED);
 	else
 		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE,
 						"Every cursor is locked by a process that seems to be stopped.",
-						"Look for a stopped PostgreSQL process (state \"T\" in ps), and let it continue.");
+						IDGEN_HINT_STOPPED);
 }
 
 /* The cause that a pass alone shows; kind NONE if it shows none. */
@@ -160,7 +161,7 @@ idgen_cause_find_unasked(IdgenCall *call)
 	else
 		idgen_error_set(&call->error, IDGEN_ERROR_GRANT,
 						"No grant is available and \"idgen.wait_timeout\" is 0; one has been requested.",
-						"Retry, or increase \"idgen.wait_timeout\".");
+						"Retry, or raise \"idgen.wait_timeout\".");
 }
 
 /* Report the strongest cause known: of this pass, or found before. */

@@ -85,9 +85,10 @@ begin_owner_request(IdgenRequest *request, IdgenRequestKind kind, const char *na
 /*
  * Wait for the answer; anything but success is raised as an error.  The first
  * request since a promotion or an adoption may have made the authority take
- * the namespace over: then it is asked again, under the uuid that the
- * namespace has now.  That has an end, because a transaction that has restored
- * marks itself sees what the authority does not see yet.
+ * the namespace over.  Then the authority is asked again, under the uuid that
+ * the namespace has now.  That ends at the deadline: a transaction that has
+ * restored marks sees a namespace that the authority does not see yet, and
+ * would ask for ever.
  */
 static void
 finish_request(IdgenRequest *request, IdgenAnswer *answer)
@@ -121,8 +122,9 @@ finish_request(IdgenRequest *request, IdgenAnswer *answer)
  * -------------------------------------------------------------------- */
 
 /*
- * Retire a namespace; no error if it is retired.  With durability "quorum" the
- * retirement may not be confirmed yet, so the authority is asked all the same.
+ * Retire a namespace; no error if it is retired already.  With durability
+ * "quorum" the retirement may not be confirmed yet, so the authority is asked
+ * all the same.
  */
 void
 idgen_client_retire(const char *name)
@@ -155,7 +157,7 @@ check_above(const IdgenNamespace *ns, int64 above)
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg(INT64_FORMAT " is not an ID of namespace \"%s\"", above,
 						ns->name),
-				 errhint("\"above\" is the greatest ID that anybody has seen.")));
+				 errhint("Pass the greatest known ID as \"above\".")));
 }
 
 /* Fence a namespace; above is an ID, or 0. */
@@ -277,8 +279,9 @@ idgen_client_activate(const char *name, IdgenAnswer *answer, char *token)
 }
 
 /*
- * Acquire the next grant of an external incarnation: the one that "asked"
- * names, after the grant and of the length in it, under its request id.
+ * Acquire the next grant of an external incarnation.  "asked" has the
+ * incarnation, the request id, the grant that this one follows, and the
+ * length.
  */
 void
 idgen_client_acquire(const char *name, const IdgenRequest *asked, const char *token,
@@ -358,6 +361,6 @@ idgen_client_end(int64 incarnation)
 							  "idgen_end_incarnation()");
 	if (!superuser() && !owns_incarnation(incarnation))
 		refuse_request("", IDGEN_ERROR_FORBIDDEN,
-					   "Only the owner of its namespace ends an incarnation that exists.", NULL);
+					   "Only the owner of the namespace can end its incarnations.", NULL);
 	finish_request(&request, &answer);
 }

@@ -6,16 +6,16 @@
  * check, advance, unlock.  Nearly every call ends there.  It reads no table,
  * allocates nothing, writes no WAL and needs no transaction ID.
  *
- * Otherwise the call goes on to the namespace's other cursors.  Within one tick a
- * session only moves upward in worker order, so that its IDs rise (S11).  At a new
- * tick it starts from its home cursor again, which is low in that order, to have
- * room to spill.  Sessions that meet contention move their homes apart and ask for
- * more cursors.
+ * Otherwise the call goes on to the namespace's other cursors.  Within one
+ * tick a session only moves upward in worker order, so that its IDs rise
+ * (S11).  At a new tick it starts again from its home cursor.  That one is low
+ * in the order, which leaves room to move upward.  Sessions that meet
+ * contention move their homes apart and ask for more cursors.
  *
  * If no cursor can issue, the call waits without holding any lock, see wait.c.
  *
- * The clock is read under the cursor's lock: a reading taken before the process was
- * paused would be a stale tick.
+ * The clock is read under the cursor's lock.  A reading taken earlier could be
+ * stale, if the process was paused in between.
  */
 #include "compat.h"
 
@@ -31,7 +31,10 @@
 /* Tries of a busy cursor before the next one is tried. */
 #define CONTENTION_SPINS	8
 
-/* Room for so many runs of a batch at first; one for each tick and cursor. */
+/*
+ * Room for this many runs of a batch at first; each tick of a cursor makes
+ * one.
+ */
 #define FIRST_RUNS	16
 
 /* --------------------------------------------------------------------
@@ -44,15 +47,15 @@ typedef enum IdgenTry
 	IDGEN_TRY_LOCKED,			/* another process is in it */
 	IDGEN_TRY_GONE,				/* the slot belongs to another generation now */
 	IDGEN_TRY_NEW_TICK,			/* not the cursor to begin a tick with */
-	IDGEN_TRY_REFUSED			/* see the code */
+	IDGEN_TRY_REFUSED			/* *code says why */
 } IdgenTry;
 
 /*
- * Try one cursor.  With home_first, it is left alone at a tick later than the
- * session's last one.
+ * Try one cursor.  With home_first, leave it alone if the tick is later than
+ * the session's last one.
  *
- * Always inline, as is issue_fast, and so is idgen_cursor_issue then: that way
- * demand and run stay in registers.
+ * This and issue_fast are always inlined, and idgen_cursor_issue with them, so
+ * that demand and run stay in registers.
  */
 static pg_attribute_always_inline IdgenTry
 try_cursor(IdgenSession *session, const IdgenCursorRef *ref, int32 count,
@@ -69,9 +72,10 @@ try_cursor(IdgenSession *session, const IdgenCursorRef *ref, int32 count,
 
 	/*
 	 * S5: is the cursor still of the generation that this session knows?  A
-	 * cursor is killed without its lock.  So this comes after the clock:
-	 * otherwise a process that was stopped in between would issue IDs for a
-	 * time after the kill, where order is promised.
+	 * cursor is killed without its lock.  So this comes after the clock was
+	 * read.  Otherwise a process that was stopped in between could issue IDs
+	 * for a time after the kill, and break the order that is promised with a
+	 * single cursor.
 	 */
 	if (pg_atomic_read_u64(&slot->generation) != ref->generation)
 	{
@@ -92,14 +96,14 @@ try_cursor(IdgenSession *session, const IdgenCursorRef *ref, int32 count,
 	if (*code == IDGEN_CURSOR_ISSUED)
 	{
 		slot->issued_count += run->count;
-		/* a tick begins with its first value; the very first tick may not */
+		/* a tick begins with sequence value 0, except tick 0 of worker 0 */
 		slot->tick_count += run->sequence == 0;
 	}
 	LWLockRelease(&slot->lock);
 	return *code == IDGEN_CURSOR_ISSUED ? IDGEN_TRY_ISSUED : IDGEN_TRY_REFUSED;
 }
 
-/* Remember what the session's current cursor issued; the first ID of the run. */
+/* Remember what the session's current cursor issued; returns the first ID. */
 static inline int64
 note_issued(IdgenSession *session, const IdgenCursorRun *run)
 {
@@ -222,7 +226,7 @@ pass_over(IdgenSession *session, int32 count, IdgenCursorRun *run, IdgenPass *pa
 	return false;
 }
 
-/* Count what a pass met that issued nothing. */
+/* Count what was met by a pass that issued nothing. */
 static void
 count_pass(const IdgenSession *session, const IdgenPass *pass)
 {
@@ -246,8 +250,8 @@ count_pass(const IdgenSession *session, const IdgenPass *pass)
  * -------------------------------------------------------------------- */
 
 /*
- * Try the current cursor; the common case.  At a new tick it must be the home
- * cursor, from which the slow way begins then.
+ * Try the current cursor; the common case.  At a new tick, only the home
+ * cursor is tried here; from another one, the slow way begins at home.
  */
 static pg_attribute_always_inline bool
 issue_fast(IdgenSession *session, int32 count, IdgenCursorRun *run)
@@ -266,7 +270,10 @@ issue_fast(IdgenSession *session, int32 count, IdgenCursorRun *run)
 	return outcome == IDGEN_TRY_ISSUED;
 }
 
-/* Issue up to count IDs of one tick: try all cursors, and wait, until some can. */
+/*
+ * Issue up to count IDs of one tick: try all cursors and wait, until one
+ * issues.
+ */
 static int64
 issue_slowly(IdgenCall *call, int32 count, IdgenCursorRun *run)
 {
@@ -275,7 +282,7 @@ issue_slowly(IdgenCall *call, int32 count, IdgenCursorRun *run)
 
 	for (;;)
 	{
-		/* it may wait for locks, which is no pause of the process */
+		/* opening may wait for locks, which is no pause of the process */
 		if (idgen_session_reopen(session, call->deadline))
 			call->running_since_us = idgen_clock_monotonic_us();
 		idgen_session_list_cursors(session);
@@ -294,9 +301,9 @@ issue_slowly(IdgenCall *call, int32 count, IdgenCursorRun *run)
 }
 
 /*
- * The next ID for a call that has the deadline from opening the session, or none
- * yet.  Apart from idgen_generator_next, so that the common case needs no room on
- * the stack for the call.
+ * The next ID for a call whose deadline was set when it opened the session, or
+ * is still unset.  This is a function of its own so that the common case,
+ * idgen_generator_next, needs no room on the stack for an IdgenCall.
  */
 pg_noinline int64
 idgen_generator_next_until(IdgenSession *session, IdgenDeadline deadline)
@@ -312,7 +319,8 @@ idgen_generator_next_until(IdgenSession *session, IdgenDeadline deadline)
 int64
 idgen_generator_next(IdgenSession *session)
 {
-	IdgenCursorRun run = {0};	/* for compilers that see less */
+	IdgenCursorRun run = {0};	/* for compilers that do not see that it is
+								 * set */
 
 	if (unlikely(!issue_fast(session, 1, &run)))
 		return idgen_generator_next_until(session, IDGEN_DEADLINE_UNSET);
@@ -337,7 +345,8 @@ idgen_generator_batch(IdgenSession *session, int32 count, IdgenDeadline deadline
 	*run_count = 0;
 	idgen_wait_begin(&call, session, deadline);
 	idgen_capacity_check_batch(&call, count);
-	call.running_since_us = 0;	/* the fast path may take long in all */
+	call.running_since_us = 0;	/* many runs on the fast path take long, which
+								 * is no pause */
 	while (left > 0)
 	{
 		IdgenCursorRun run;

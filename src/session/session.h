@@ -18,8 +18,8 @@
 
 /*
  * An entry lives as long as the process, so that a pointer to it stays good.
- * Whether it may be issued from without looking at the tables again is
- * idgen_session_is_open().
+ * idgen_session_is_open() tells whether it may be issued from without looking
+ * at the tables again.
  */
 typedef struct IdgenSession
 {
@@ -34,7 +34,7 @@ typedef struct IdgenSession
 	IdgenCounters *stats;		/* NULL until something is counted */
 
 	/* --- what this process issued last (S11) */
-	pg_uuid_t	uuid;			/* the ID space it is of */
+	pg_uuid_t	uuid;			/* of the ID space */
 	int64		last_id;		/* 0 = nothing yet */
 	int64		last_tick;
 	int32		last_worker;

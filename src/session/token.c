@@ -3,8 +3,8 @@
  *		Make tokens, and hash them.
  *
  * A token never leaves the session that receives or sends it: the authority
- * sees its hash.  A token is 128 random bits, so a plain SHA-256 of it can be
- * neither guessed nor looked up.
+ * sees only its hash.  A token is 128 random bits, so a plain SHA-256 of it
+ * can be neither guessed nor looked up.
  */
 #include "compat.h"
 

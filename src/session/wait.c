@@ -1,6 +1,6 @@
 /*
  * wait.c
- *		Wait until a call can issue: for a tick, for a grant, for a busy cursor.
+ *		Wait until a call can issue: for a tick, a grant or a busy cursor.
  *
  * No lock is held while a call waits; every wait can be cancelled and ends at the
  * call's deadline (S10).  After a wait the caller tries all cursors again: other
@@ -35,9 +35,9 @@
 #define LOCKED_PAUSE_US		INT64_C(50)
 
 /*
- * After a request that was served in vain, from the second one on, the call
- * pauses before it posts the next request: first for the minimum, then twice as
- * long each time, up to the maximum.
+ * Once two requests have been served in vain, the call pauses before it posts
+ * another one: first for the minimum, then twice as long each time, up to the
+ * maximum.
  */
 #define VAIN_PAUSE_MIN_US	INT64_C(500)
 #define VAIN_PAUSE_MAX_US	INT64_C(50000)
@@ -181,7 +181,7 @@ wait_for_lock(IdgenCall *call, const IdgenPass *pass)
 		idgen_cause_report(call, pass);
 	if (is_contended(session))
 	{
-		/* another cursor, or grants for those that are not locked */
+		/* ask for another cursor, or for grants to those that are not locked */
 		session->contentions = 0;
 		(void) post_request(call, session->ref_count <
 							idgen_max_workers_per_namespace);

@@ -37,7 +37,7 @@ typedef struct IdgenCall
 	bool		may_wait;		/* idgen.wait_timeout is not 0 */
 	IdgenError	error;			/* the strongest cause found so far */
 
-	/* --- where its time went, in microseconds; of waits that are over */
+	/* --- where its time went, in microseconds, in waits that are over */
 	int64		spent_us;		/* for a tick, as sequence values were used up */
 	int64		dry_us;			/* for a grant */
 	int64		vain_us;		/* the part of dry_us since the last ID */
@@ -49,12 +49,13 @@ typedef struct IdgenCall
 
 	/* --- what the authority answered */
 	int			served_count;	/* requests that it served */
-	int			vain_count;		/* and those since the last ID, in vain so far */
-	bool		told_used_up;	/* last, that all IDs are used up */
+	int			vain_count;		/* of these, since the last ID: in vain so far */
+	bool		told_used_up;	/* its last answer: all IDs are used up */
 
 	/* --- busy cursors */
 	bool		met_lock;
-	uint64		issued_then;	/* by all cursors, when one was busy first */
+	uint64		issued_then;	/* what all cursors had issued when one was
+								 * busy for the first time */
 } IdgenCall;
 
 extern void idgen_wait_begin(IdgenCall *call, IdgenSession *session,

@@ -30,7 +30,7 @@
 #define START_RETRY_US	INT64_C(100000)
 
 /*
- * The pause is quadrupled for each attempt in vain, this many times at most.
+ * Each failed attempt quadruples the pause, at most this many times.
  */
 #define START_BACKOFF_MAX	3
 
@@ -43,8 +43,8 @@
 #define ROOM_US			INT64_C(1000000)
 
 /*
- * Each database in use needs a background worker.  There may be more databases than
- * that, which wait until it is their turn.
+ * Each database in use needs a background worker.  If there are more databases
+ * in use than background workers, they take turns.
  */
 #define DATABASES_PER_PROCESS 4
 
@@ -87,8 +87,8 @@ find_database(Oid database)
 }
 
 /*
- * The entry of a database, made if need be.  NULL if every entry has a living
- * process, which also means that no background worker slot is left.  Caller
+ * Find or make the entry of a database.  NULL if every entry belongs to
+ * another database whose process lives, or was asked for just now.  Caller
  * holds the lock.
  */
 static IdgenDatabase *
@@ -128,7 +128,7 @@ start_pause_us(const IdgenDatabase *entry)
  * No background worker slot is free: ask the authority process of another
  * database to make room, the one whose database was used longest ago.  Thus
  * every database is served in time, however many there are, and nobody can
- * keep others out by keeping some busy.  Caller holds the lock.
+ * keep others out by keeping some databases busy.  Caller holds the lock.
  */
 static void
 ask_for_room(IdgenDatabase *mine, int64 now_us)
@@ -197,8 +197,8 @@ idgen_authorities_rouse(void)
 }
 
 /*
- * Say why nobody has answered a request yet, if there is no authority process
- * that could have.
+ * Say why no authority process has answered a request yet, if none could be
+ * started or it is still starting.
  */
 void
 idgen_authorities_explain(IdgenError *error)
@@ -236,8 +236,8 @@ connected(pid_t pid, Oid database)
  * leave, and wait until it has left.  Signing off is not enough: DROP DATABASE
  * ... WITH (FORCE) by an ordinary owner fails if the process is still found
  * connected.  A process that was started just now is waited for as well, since
- * it connects before it reports for duty.  The caller has been found entitled
- * to drop the database.
+ * it connects before it reports for duty.  PostgreSQL has checked that the
+ * user may drop the database.
  */
 void
 idgen_authorities_stop(Oid database, int64 within_us)
@@ -306,7 +306,7 @@ idgen_authorities_enter(void)
 	return entered;
 }
 
-/* This process is the authority process no longer.  Caller holds the lock. */
+/* This process is no longer the authority process.  Caller holds the lock. */
 void
 idgen_authorities_sign_off(void)
 {
@@ -348,7 +348,7 @@ idgen_authorities_yield_wanted(void)
 }
 
 /*
- * A round begins; the database was last in use at this monotonic time, or
+ * A round begins.  The database was in use at this monotonic time, and perhaps
  * later.
  */
 void

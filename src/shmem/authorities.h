@@ -35,8 +35,8 @@ typedef struct IdgenDatabase
 	int64		room_asked_at_us;	/* monotonic: another process was asked to
 									 * leave for this database */
 	uint64		rounds_begun;	/* by this process; the first one takes long */
-	uint64		rounds;			/* those that wrote grants */
-	uint64		grants;			/* that these wrote */
+	uint64		rounds;			/* rounds that wrote grants */
+	uint64		grants;			/* grants that these rounds wrote */
 	int64		last_round_ms;	/* Unix time */
 	int64		authority_started_ms;	/* Unix time */
 } IdgenDatabase;

@@ -2,12 +2,13 @@
  * clock_file.c
  *		The file in which the server remembers its clock.
  *
- * A clock that was set while the server was down is as wrong as one that was set under
- * it, so what is known of the clock outlives the server.  The file counts for one boot of
- * the machine, because the clock that never steps does, and for one data directory, since
- * a copy may be run with another clock.  Therefore it is written without being flushed: a
- * crash of the machine ends its boot.  Without the file the clock is believed as it is
- * found, which costs the order of time but no uniqueness.
+ * A clock that was set while the server was down is as wrong as one that was
+ * set while it ran, so what is known of the clock outlives the server.  The
+ * file counts for one boot of the machine, because the clock that never steps
+ * does, and for one data directory, since a copy may be run with another
+ * clock.  Therefore it is written without being flushed: a crash of the
+ * machine ends its boot.  Without the file the clock is believed as it is
+ * found, which can cost order in time but not uniqueness.
  */
 #include "compat.h"
 
@@ -38,7 +39,10 @@ typedef struct ClockFile
 	pg_crc32c	crc;			/* of all before it */
 } ClockFile;
 
-/* What a file of this boot and data directory begins with; false if unknown. */
+/*
+ * Fill in what a file of this boot and data directory begins with; false if
+ * the boot is not known.
+ */
 static bool
 begin_file(ClockFile *contents)
 {
@@ -128,5 +132,5 @@ idgen_clock_file_write(const IdgenClockRecord *record)
 	ereport(LOG,
 			(errcode_for_file_access(),
 			 errmsg("could not write file \"%s\": %m", CLOCK_FILE),
-			 errdetail("If the clock is set while the server is down, that will not be noticed.")));
+			 errdetail("idgen will not notice if the clock is set while the server is down.")));
 }

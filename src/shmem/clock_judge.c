@@ -63,8 +63,9 @@ elapsed_us(void)
 }
 
 /*
- * Read both clocks, as close together as can be.  Caller holds the directory lock: a
- * reading from before a pause would look like a step against a later one.
+ * Read both clocks, as close together as can be.  Caller holds the directory
+ * lock, so that a reading from before a pause is not judged after a later one,
+ * beside which it would look like a step.
  */
 static void
 read_clocks(IdgenClockReading *reading)
@@ -190,15 +191,15 @@ log_verdict(const IdgenClockRecord *record)
 		ereport(LOG,
 				(errmsg("the system clock was set %s; idgen does not believe it",
 						step_text(step_us)),
-				 errhint("Correct the clock, or call idgen_confirm_clock() if it is right now.")));
+				 errhint("Correct the clock. If it is already correct, call idgen_confirm_clock().")));
 	else if (say)
 		ereport(LOG,
 				(errmsg("idgen believes the system clock again")));
 }
 
 /*
- * Read the clock and judge it.  Raises an error (IG005) if a stopped process holds the
- * directory lock.
+ * Read the clock and judge it.  Raises an error (IG005) if the directory lock
+ * cannot be had in time.
  */
 void
 idgen_clock_judge(IdgenClockView *view)
@@ -285,7 +286,7 @@ idgen_clock_judge_set_error(const IdgenClockView *view, IdgenError *error)
 		idgen_error_set(error, IDGEN_ERROR_CLOCK_AHEAD, detail, NULL);
 		return;
 	}
-	strlcat(detail, " IDs are not issued for an earlier time than before.", sizeof(detail));
+	strlcat(detail, " No ID is issued for a time that was already used.", sizeof(detail));
 	idgen_error_set(error, IDGEN_ERROR_CLOCK, detail, NULL);
 	error->until_ms = view->latest_ms;
 }

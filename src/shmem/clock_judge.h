@@ -21,9 +21,9 @@ typedef struct IdgenClockSteps
 } IdgenClockSteps;
 
 /*
- * What the server knows of its clock.  All fields but the lock: directory lock.
- * "loaded" and "version" may also be read without it, where a stale value costs a second
- * look.
+ * What the server knows of its clock.  All fields but the lock: directory
+ * lock.  The verdict, the versions and the flags are also read without it,
+ * where a stale value only costs a second look.
  */
 typedef struct IdgenClockState
 {

@@ -76,8 +76,8 @@ make_key(Oid database, const char *namespace_name)
 }
 
 /*
- * The counters of a namespace, or NULL.  Without a lock: should they be given to another
- * namespace meanwhile, something is counted in the wrong place.
+ * The counters of a namespace, or NULL.  Takes no lock: if they are given to
+ * another namespace meanwhile, something is counted in the wrong place.
  */
 static IdgenCounters *
 find_counters(Oid database, const char *namespace_name)
@@ -135,9 +135,9 @@ give(IdgenCounters *counters, Oid database, const char *namespace_name, IdgenIss
 }
 
 /*
- * The counters of a namespace, if need be taken from one whose account no cursor uses.
- * NULL if there is none to be taken, or if another process is stopped while it holds the
- * lock: then nothing is counted, and nobody waits for that.
+ * The counters of a namespace, if need be taken from one whose account no
+ * cursor uses.  NULL if there is none to be taken, or if the lock cannot be
+ * had at once: then nothing is counted, because no caller is to wait for that.
  */
 IdgenCounters *
 idgen_counters_get(Oid database, const char *namespace_name)
@@ -211,8 +211,8 @@ idgen_counters_max(IdgenCounters *counters, IdgenCounter counter, uint64 value)
 }
 
 /*
- * A process came so much later than it should; negative if it is not late.  Less than
- * PAUSE_US is not counted.
+ * A process ran late_us later than it should have; negative if it was early.
+ * Less than PAUSE_US is not counted.
  */
 void
 idgen_counters_note_pause(IdgenCounters *counters, int64 late_us)
@@ -273,7 +273,10 @@ idgen_counters_note_error(IdgenCounters *counters, const IdgenError *error)
  * What the authority process notes
  * -------------------------------------------------------------------- */
 
-/* An authority process begins: what its predecessor held is held by nobody. */
+/*
+ * An authority process begins: nobody holds any more what its predecessor
+ * held.
+ */
 void
 idgen_counters_begin_authority(void)
 {
@@ -282,7 +285,7 @@ idgen_counters_begin_authority(void)
 			table()->entries[i].unconfirmed = 0;
 }
 
-/* Does the authority refuse to grant, as a copy? */
+/* Note whether the authority refuses to grant because it is a copy. */
 void
 idgen_counters_set_copied(IdgenCounters *counters, bool copied)
 {
@@ -290,7 +293,7 @@ idgen_counters_set_copied(IdgenCounters *counters, bool copied)
 		counters->copied = copied;
 }
 
-/* How many grants and answers wait for standbys? */
+/* Note how many grants and answers wait for standbys. */
 void
 idgen_counters_set_unconfirmed(IdgenCounters *counters, int count)
 {
@@ -299,8 +302,8 @@ idgen_counters_set_unconfirmed(IdgenCounters *counters, int count)
 }
 
 /*
- * Why the authority grants nothing, for calls that cannot wait for its answer; kind
- * NONE if it does grant.
+ * Note why the authority grants nothing, for calls that cannot wait for its
+ * answer; kind NONE if it does grant.
  */
 void
 idgen_counters_set_standing(IdgenCounters *counters, const IdgenError *error)
@@ -314,7 +317,10 @@ idgen_counters_set_standing(IdgenCounters *counters, const IdgenError *error)
 	idgen_unlock_directory();
 }
 
-/* Is it known why nothing is granted?  What passes by itself is believed only for a while. */
+/*
+ * Is it known why nothing is granted?  A cause that may pass by itself is
+ * believed only for a while.
+ */
 bool
 idgen_counters_standing(const IdgenCounters *counters, IdgenError *error)
 {

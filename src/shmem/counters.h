@@ -72,14 +72,14 @@ typedef struct IdgenCounters
 	pg_atomic_uint64 key;		/* atomic; a hash of database and name */
 	Oid			database;		/* table's lock; constant while key is not 0 */
 	char		namespace_name[NAMEDATALEN];	/* the same */
-	IdgenIssued issued_before;	/* table's lock, or who resets; what the
-								 * account had issued when counting began */
+	IdgenIssued issued_before;	/* what the account had issued when counting
+								 * began; table's lock, but none at a reset */
 	pg_atomic_uint64 values[IDGEN_COUNTER_COUNT];	/* atomic */
 	pg_atomic_uint64 last_error;	/* atomic; Unix ms << 8 | IdgenErrorKind;
 									 * 0 = none */
 	pg_atomic_uint64 reset_ms;	/* atomic; Unix time counting began */
 
-	/* --- written by the authority process alone; no lock */
+	/* --- written by the authority process alone, once the counters are given; no lock */
 	bool		alerted[IDGEN_ALERT_COUNT];
 	uint64		shares_alerted; /* roles with their share of workers: a bit by
 								 * a hash of the name */

@@ -1,10 +1,11 @@
 /*
  * ended.c
- *		Until when namespaces issued IDs that may be gone.
+ *		Until when namespaces that are gone, or may go, issued IDs.
  *
- * A namespace that was never granted from begins after whatever was issued under its
- * name before.  Its tables do not know that when the extension, or the whole database,
- * was dropped and made again.  So it is remembered here, by names.
+ * A namespace that was never granted from begins after whatever was issued
+ * under its name before.  After a drop of the extension or of the whole
+ * database, no table tells until when that was.  So it is remembered here, by
+ * the names of database and namespace.
  *
  * Two numbers are kept of each namespace.
  *
@@ -15,10 +16,10 @@
  * drop: by the marks in the tables or, for DROP DATABASE, which cannot read them, by what
  * the cursors were granted.
  *
- * What was really issued is known exactly when the cursors have been killed, after the
- * commit.  It takes the place of the bound in memory, so that whoever drops and creates
- * in a loop does not wait.  After a crash the bound stands; it lies at most a horizon
- * later.
+ * What was really issued is known after the commit, once the cursors have been
+ * killed.  It takes the place of the bound in memory, so that whoever drops
+ * and creates in a loop does not wait.  After a crash the bound stands; it
+ * lies at most a horizon later.
  *
  * Whatever can fail or wait happens before the commit.  A drop that is rolled back leaves
  * a bound that nobody asks for: the namespace lives, and was granted from.
@@ -63,7 +64,7 @@ lock_entries(LWLockMode mode)
 	if (!idgen_lock_within(&state()->lock, mode, WITHIN_US))
 		ereport(ERROR,
 				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
-				 errmsg("could not look up until when dropped namespaces issued IDs"),
+				 errmsg("could not look up the last IDs of dropped namespaces"),
 				 errdetail("The process that holds the lock seems to be stopped."),
 				 errhint(IDGEN_HINT_STOPPED)));
 }
@@ -108,10 +109,11 @@ find_entry(Oid database, const char *namespace_name)
 }
 
 /*
- * The same, made if need be in place of the entry that is longest past; NULL if there is
- * no room.  A database gets no more entries that are not past than it leaves to all other
- * databases, so that none can use them up for hours, however many namespaces it has.
- * Caller holds the lock exclusively.
+ * The same, made if need be in place of the entry that is longest past; NULL
+ * if there is no room.  Entries that are unused or past can be reused.  A
+ * database gets one of them only while there are more of them than it has
+ * other entries, so that none can use them all up for hours, however many
+ * namespaces it has.  Caller holds the lock exclusively.
  */
 static IdgenEnded *
 make_entry(Oid database, const char *namespace_name)
@@ -157,8 +159,8 @@ need_entry(Oid database, const char *namespace_name)
 		unlock_entries();
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
-				 errmsg("cannot remember until when namespace \"%s\" issues IDs", namespace_name),
-				 errdetail("This database uses its share of the %d namespaces that the server can remember, all of them with grants that have not ended.",
+				 errmsg("could not record how long namespace \"%s\" issues IDs", namespace_name),
+				 errdetail("The server has room for %d namespaces, and all those in the share of this database have grants that have not ended.",
 						   IDGEN_ENDED_MAX),
 				 errhint("Retry after some of these grants have ended, or use shorter grants.")));
 	}
@@ -166,9 +168,10 @@ need_entry(Oid database, const char *namespace_name)
 }
 
 /*
- * Raise the bound of an entry.  It is in the file when the file has that version.  DROP
- * DATABASE may have begun while an authority process that was started since has not left
- * yet: then what that process grants goes with the database as well.
+ * Raise the bound of an entry.  The bound is in the file once the file has the
+ * version of the entry.  While DROP DATABASE waits, an authority process that
+ * was started after it began may still grant: what that process grants goes
+ * with the database as well.
  */
 static void
 raise_bound(IdgenEnded *entry, const char *database_name, int64 bound_ms)
@@ -242,9 +245,10 @@ copy_entries(IdgenEnded *copies, uint64 *version)
 }
 
 /*
- * See that the file has all that was raised up to a version; raises an error if it cannot
- * be written.  A process that writes the file writes for all.  Inside a transaction, which
- * gives back the lock and the file after an error.
+ * See that the file has all that was raised up to a version; raises an error
+ * if it cannot be written.  A process that writes the file writes for all.
+ * Called inside a transaction, which releases the lock and the file after an
+ * error.
  */
 static void
 save_up_to(uint64 wanted)
@@ -310,10 +314,11 @@ idgen_ended_inherit(Oid database, const char *namespace_name, int64 granted_ms)
 }
 
 /*
- * A grant will let IDs be issued up to end_ms, outside or ahead of the clock, so that only
- * the bound will know of them.  True if the file must be saved before the grant is given
- * to anybody.  Nothing up to *bound_ms needs to be promised again.  The marks that have
- * been committed to the tables have come to reached_ms.
+ * A grant will let IDs be issued up to end_ms, by an external generator or
+ * ahead of the clock, so that only the bound will know of them.  True if the
+ * file must be saved before the grant is given to anybody.  Nothing up to
+ * *bound_ms needs to be promised again.  The marks that have been committed to
+ * the tables have come to reached_ms.
  */
 bool
 idgen_ended_promise(Oid database, const char *namespace_name,
@@ -338,9 +343,10 @@ idgen_ended_promise(Oid database, const char *namespace_name,
 }
 
 /*
- * Had the marks of a namespace, which have come to reached_ms in the tables, come further
- * before?  Then the tables went back but the file did not: an older copy of the data
- * directory was copied over this one.  Nothing was promised past *bound_ms.
+ * The marks of a namespace have come to reached_ms in the tables.  Had they
+ * come further before?  Then the tables went back but the file did not: an
+ * older copy of the data directory was copied over this one.  Nothing was
+ * promised past *bound_ms.
  */
 bool
 idgen_ended_overtook(Oid database, const char *namespace_name,
@@ -364,9 +370,10 @@ idgen_ended_overtook(Oid database, const char *namespace_name,
  * -------------------------------------------------------------------- */
 
 /*
- * A cursor that issued until issued_ms was killed.  This is called at commit, too, so it
- * cannot fail: if a stopped process holds the lock, the bounds stand.  After the lock
- * could not be had for *patience_us, that is used up, and the lock is only tried once.
+ * A cursor that issued until issued_ms was killed.  This is called at commit,
+ * too, so it cannot fail: if a stopped process holds the lock, the bounds
+ * stand.  If the lock cannot be had within *patience_us, that is used up, and
+ * the next calls try for the lock without sleeping.
  */
 void
 idgen_ended_note(Oid database, const char *namespace_name, int64 issued_ms,
@@ -444,9 +451,11 @@ find_marks(const IdgenEndedMarks *marks, int count, const char *namespace_name)
 }
 
 /*
- * The namespace is gone, and its cursors have been killed.  What they issued is known,
- * unless it was granted before shared memory was initialised, or granted outside while no
- * table says until when.
+ * The namespace is gone, and its cursors have been killed.  Now it is known
+ * until when IDs were issued, and that replaces the bound.  The bound stands
+ * if the namespace was not granted from since shared memory was initialised,
+ * if the end of some cursor could not be noted, or if external generators have
+ * grants and no table says until when.
  */
 static void
 settle(IdgenEnded *entry, const IdgenEndedMarks *marks)
@@ -470,7 +479,7 @@ settle(IdgenEnded *entry, const IdgenEndedMarks *marks)
 	state()->version++;
 }
 
-/* One entry for all databases of a name that are gone. */
+/* Keep one entry for all databases of one name that are gone. */
 static void
 merge_gone(IdgenEnded *entry)
 {
@@ -551,8 +560,9 @@ idgen_ended_aborted(Oid database)
  * -------------------------------------------------------------------- */
 
 /*
- * Until when a dropped namespace issued: its cursors, or with "all" anybody.  The later of
- * these two times that lies within the limit; 0 if neither does.
+ * Until when a dropped namespace issued IDs: by anybody, if "all" is set and
+ * that time lies within the limit; otherwise by its cursors, if that time
+ * does; otherwise 0.
  */
 static int64
 within(const IdgenEnded *entry, int64 limit_ms, bool all)
@@ -565,11 +575,11 @@ within(const IdgenEnded *entry, int64 limit_ms, bool all)
 }
 
 /*
- * Was this noted of another database, under the name that ours has now?  No two databases
- * have one name at a time, so the other one is gone, or was renamed.  This holds even if
- * its drop did not take the entry along: a grant may be promised while the authority
- * process is asked to leave, and a crash may come between the commit and what is noted of
- * it.
+ * Was this noted of another database, which had the name that ours has now?
+ * No two databases have one name at a time, so the other one is gone, or was
+ * renamed.  This holds even if its drop did not take the entry along: a grant
+ * may be promised while the authority process is asked to leave, and a crash
+ * may come between the commit and what is noted of it.
  */
 static bool
 had_our_name(const IdgenEnded *entry, Oid database, const char *database_name)
@@ -579,10 +589,12 @@ had_our_name(const IdgenEnded *entry, Oid database, const char *database_name)
 }
 
 /*
- * The Unix ms until which a namespace of this name issued IDs before it was dropped; 0 if
- * there was none.  What went with its database counts for a database of the same name, and
- * what its cursors issued counts for every database.  A time later than limit_ms is
- * ignored: it came from a wrong clock, and would block new namespaces for years.
+ * The Unix ms until which a namespace of this name issued IDs before it was
+ * dropped; 0 if there was none.  What went with its database counts for a
+ * database of the same name, and what its cursors issued counts for every
+ * database.  What was noted of another database is ignored if it is later than
+ * limit_ms: it came from a wrong clock, and would block new namespaces for
+ * years.
  */
 int64
 idgen_ended_dropped_until(Oid database, const char *database_name,

@@ -1,6 +1,6 @@
 /*
  * ended.h
- *		Until when namespaces issued IDs that may be gone.
+ *		Until when namespaces that are gone, or may go, issued IDs.
  */
 #ifndef IDGEN_ENDED_H
 #define IDGEN_ENDED_H
@@ -12,8 +12,8 @@
 #include "utils/uuid.h"
 
 /*
- * What is remembered of one namespace, by name.  All fields: the lock of the state.  All
- * times are in Unix ms, past the last tick that is meant; 0 = none.
+ * What is remembered of one namespace, by name.  All fields: the lock of the
+ * state.  All times are in Unix ms, just past the last tick; 0 = none.
  */
 typedef struct IdgenEnded
 {
@@ -23,13 +23,14 @@ typedef struct IdgenEnded
 	bool		whole;			/* "inherited_ms" is the end of all grants
 								 * made before shared memory was initialised */
 	bool		external;		/* some grants were made to external
-								 * generators since */
+								 * generators after that */
 	char		database_name[NAMEDATALEN];
 	char		namespace_name[NAMEDATALEN];	/* empty = unused entry */
 	int64		issued_ms;		/* end of what ended cursors issued */
 	int64		inherited_ms;
-	int64		bound_ms;		/* bound of all that was or will be issued and
-								 * is not known otherwise; in the file */
+	int64		bound_ms;		/* nothing was or will be issued past it,
+								 * except what the other times say; in the
+								 * file */
 	int64		dropped_ms;		/* end of all that was issued when the
 								 * namespace was last dropped */
 	pg_uuid_t	namespace_uuid; /* the namespace for which a promise was last
@@ -38,19 +39,20 @@ typedef struct IdgenEnded
 								 * tables */
 	int64		undo_ms;		/* "dropped_ms" before the drop that has not
 								 * ended */
-	uint64		version;		/* of the state when the bound was last raised */
+	uint64		version;		/* the version of the state that has this
+								 * bound */
 } IdgenEnded;
 
 #define IDGEN_ENDED_MAX 4096
 
 typedef struct IdgenEndedState
 {
-	LWLock		lock;			/* of all below but the file's number; held
-								 * for a look at all entries at most */
+	LWLock		lock;			/* guards all below but file_number; held for
+								 * one walk over the entries at most */
 	LWLock		file_lock;		/* who writes the file */
-	pg_atomic_uint32 missed;	/* atomic; an end was not noted, so it is not
-								 * known any more what was issued, only what
-								 * was granted */
+	pg_atomic_uint32 missed;	/* atomic; an end could not be noted: what was
+								 * issued is no longer known, only what was
+								 * granted */
 	uint64		version;		/* moves with all that belongs in the file */
 	uint64		saved_version;	/* what the file has */
 	uint32		file_number;	/* file_lock; of the file */
@@ -62,9 +64,9 @@ typedef struct IdgenEndedMarks
 {
 	char		namespace_name[NAMEDATALEN];
 	int64		granted_ms;		/* the end of everything granted or fenced */
-	int64		told_ms;		/* that of grants to external generators, and
-								 * the floor */
-	bool		told;			/* the row that says so could be read */
+	int64		told_ms;		/* the end of grants to external generators,
+								 * or the floor if it is later */
+	bool		told;			/* the row that has "told_ms" could be read */
 } IdgenEndedMarks;
 
 extern Size idgen_ended_size(void);

@@ -55,14 +55,14 @@ typedef struct FileEntry
  * Writing
  * -------------------------------------------------------------------- */
 
-/* Raise the error of errno: the file could not be written. */
+/* Raise an error: the file could not be written, and errno says why. */
 static void
 refuse_unsaved(const char *path)
 {
 	ereport(ERROR,
 			(errcode_for_file_access(),
 			 errmsg("could not write file \"%s\": %m", path),
-			 errdetail("It must record until when namespaces may issue IDs before they are dropped or granted IDs ahead of the clock."),
+			 errdetail("The file must record how long a namespace can issue IDs before it is dropped, or gets a grant ahead of the clock or outside the server."),
 			 errhint("Free disk space or correct the permissions of the directory, and retry.")));
 }
 
@@ -131,10 +131,10 @@ write_durably(const char *contents, Size size, uint32 number)
 }
 
 /*
- * Write the entries into the file with that number, and remove the older ones.  When this
- * returns they are flushed; raises an error if they cannot be written.  Caller holds the
- * lock of the file, inside a transaction, which gives back the lock and the file after
- * an error.
+ * Write the entries into the file with that number, and remove the older ones.
+ * When this returns they are flushed; raises an error if they cannot be
+ * written.  Caller holds the lock of the file and is inside a transaction,
+ * which releases the lock and the file after an error.
  */
 void
 idgen_ended_file_write(const IdgenEnded *entries, int count, uint32 number)
@@ -230,8 +230,8 @@ read_whole(FileHead *head, uint32 *number)
 }
 
 /*
- * Read the file that counts into entries, of which there is room for IDGEN_ENDED_MAX and
- * which are zeroed.  Returns their number.  A file that cannot be used is logged, and one
+ * Read the file that counts into "entries", a zeroed array of IDGEN_ENDED_MAX.
+ * Returns how many were read.  A file that cannot be used is logged, and one
  * of another cluster is as good as none.
  */
 int

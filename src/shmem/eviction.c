@@ -5,18 +5,20 @@
  * When no slot is free, a namespace that has no cursor gets the slot of another
  * namespace's cursor.  Which one:
  *
- *	1. The cursor that has been idle longest, if that is at least IDLE_MS.  Its namespace
- *	   loses what idgen.idle_timeout takes as well: its next ID waits for a round.
+ *	1. The cursor that has been idle longest, if that is at least IDLE_MS.  Its
+ *	   namespace loses no more than idgen.idle_timeout takes: its next ID waits
+ *	   for a round.
  *	2. Where all cursors are in use, a database that has fewer cursors than another gets
  *	   one of the database that has most.  Failing that, an owner of namespaces that has
  *	   fewer cursors than another owner in the same database gets one of the owner that
  *	   has most.  Again it is the one that has been idle longest.  Nothing is taken if
  *	   the two would only change places.
  *
- * So nobody can keep others out by using up the pool, not even by using all of it all
- * the time: shares become equal, and only a database or owner that has more than its
- * share is refused.  A role that makes other roles gets no more of what belongs to other
- * databases.  A further cursor of a namespace that has one takes none from anybody.
+ * So nobody can keep others out by using up the pool, even by using all of it
+ * all the time: shares become equal, and only a database or owner that has its
+ * share already is refused.  A role that creates other roles gets no more of
+ * the shares of other databases.  A further cursor of a namespace that has one
+ * takes none from anybody.
  *
  * The authority process of the evicted cursor's database ends the incarnation when it
  * finds the cursor gone.

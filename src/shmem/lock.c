@@ -17,7 +17,10 @@
 #include "settings.h"
 #include "shmem/shmem.h"
 
-/* Attempts to take a busy lock before the first sleep, and the longest sleep. */
+/*
+ * Attempts to take a busy lock before the first sleep; the first and the
+ * longest sleep.
+ */
 #define LOCK_SPINS			64
 #define LOCK_SLEEP_MIN_US	20
 #define LOCK_SLEEP_MAX_US	1000
@@ -95,7 +98,7 @@ report_directory(int64 waited_ms, uint64 releases, bool moves)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_IDGEN_UNAVAILABLE),
-			 errmsg("could not lock the directory of idgen"),
+			 errmsg("could not lock the shared memory of idgen"),
 			 moves ?
 			 errdetail("It is busy: other processes locked it " UINT64_FORMAT " times within " INT64_FORMAT " ms.",
 					   releases, waited_ms) :
@@ -106,8 +109,8 @@ report_directory(int64 waited_ms, uint64 releases, bool moves)
 }
 
 /*
- * Take the directory lock, or raise an error (IG005).  Cancellable, and bounded by
- * idgen.wait_timeout.
+ * Take the directory lock, or raise an error (IG005).  Cancellable, and
+ * bounded by idgen.wait_timeout within the limits above.
  */
 void
 idgen_lock_directory(void)

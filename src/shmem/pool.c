@@ -2,12 +2,13 @@
  * pool.c
  *		The fixed pool of cursors: find them, take slots, give them back.
  *
- * How one slot changes hands is slot.c's; here are the walks over all of them.
+ * slot.c says how one slot changes hands; here are the walks over all slots.
  *
- * No cursor of what was dropped or changed comes to life after the walk that kills.
- * Every cursor is reserved inside the transaction of a round.  That transaction holds
- * RowExclusiveLock on all of idgen's tables from its begin to its commit and has read
- * from them what the namespace is, so it conflicts with
+ * After the walk that kills the cursors of what was dropped or changed, no
+ * cursor of it comes to life.  Every cursor is reserved inside the transaction
+ * of a round.  That transaction holds RowExclusiveLock on all of idgen's
+ * tables from its begin to its commit and has read from them what the
+ * namespace is, so it conflicts with
  *
  *	- whatever drops the tables: DROP EXTENSION, SCHEMA ... CASCADE and OWNED hold
  *	  AccessExclusiveLock on them;
@@ -34,7 +35,10 @@
 #include "shmem/ended.h"
 #include "shmem/eviction.h"
 
-/* A cursor without grants for this long, beyond idleness, is nobody's. */
+/*
+ * A cursor is nobody's if its last grant ended longer ago than
+ * idgen.idle_timeout and this together.
+ */
 #define ORPHAN_MS	INT64_C(600000)
 
 /* How often to make room, should another process take the slot that was freed. */
@@ -67,7 +71,7 @@ cursors_changed(void)
 	pg_atomic_fetch_add_u64(&idgen_shared->pool->version, 1);
 }
 
-/* Changes whenever some cursor comes or goes. */
+/* A number that changes whenever some cursor comes or goes. */
 uint64
 idgen_pool_version(void)
 {
@@ -297,7 +301,10 @@ idgen_pool_kill_at_commit(Oid database, const char *namespace_name,
 	kill_all_within(&target, patience);
 }
 
-/* Before a drop: the cursors of a database may issue all that they were granted. */
+/*
+ * Before a drop: note that the cursors of a database may issue all that they
+ * were granted.
+ */
 void
 idgen_pool_bound(Oid database)
 {
@@ -414,7 +421,9 @@ idgen_pool_activate(int slot, uint64 generation, const IdgenGrant *grant)
 		cursors_changed();
 }
 
-/* What is reserved from now on has a greater generation. */
+/*
+ * The last generation so far: what is reserved from now on has a greater one.
+ */
 uint64
 idgen_pool_last_generation(void)
 {
@@ -422,8 +431,8 @@ idgen_pool_last_generation(void)
 }
 
 /*
- * Give back the slots that an authority process of this database reserved and did not
- * activate, of the generations after the given one.
+ * Give back the slots of generations after the given one that an authority
+ * process of this database reserved and did not activate.
  */
 void
 idgen_pool_release_reserved(Oid database, uint64 after)

@@ -22,9 +22,9 @@ typedef struct IdgenPool
 } IdgenPool;
 
 /*
- * What a backend remembers of a cursor; valid while the generation is.  It has the slot
- * by its address: taking the lock would have to wait while the address is computed from
- * the index.
+ * What a backend remembers of a cursor; valid while the generation is.  It has
+ * the address of the slot, and not its index, so that taking the lock need not
+ * wait until an address is computed.
  */
 typedef struct IdgenCursorRef
 {

@@ -6,8 +6,8 @@
  * request there, and either waits or goes away: the answer to a request that
  * was given up meets a newer number, or nobody, and does no harm.  An
  * authority process that leaves signs off under the directory lock, and then
- * wakes every process with a pending request.  So the living authority process
- * sees a request, or the process that posted it starts the next one.
+ * wakes every process with a pending request.  So either the living authority
+ * process sees a request, or the process that posted it starts the next one.
  */
 #include "compat.h"
 
@@ -121,9 +121,9 @@ withdraw(int code, Datum arg)
 
 /*
  * Wait for the answer until a monotonic time; cancellable.  False if there is
- * none by then; answer->error has the strongest reason known.  *late_us tells
- * by how much at most this process woke up too late, as a process that was
- * stopped does.
+ * none by then; answer->error has the strongest reason known.  *late_us is the
+ * longest time by which this process woke up late, as it does after it was
+ * stopped.
  */
 bool
 idgen_queue_wait(uint64 number, int64 until_us, IdgenAnswer *answer, int64 *late_us)
@@ -181,7 +181,7 @@ idgen_queue_call(IdgenRequest *request, IdgenAnswer *answer)
 	request->expires_at_us = idgen_deadline_of_command_from(idgen_clock_monotonic_us());
 	number = Int64GetDatum((int64) idgen_queue_post(request));
 
-	/* also if the session is terminated: the request may be good for an hour */
+	/* even if the session is terminated: the request may live for an hour */
 	PG_ENSURE_ERROR_CLEANUP(withdraw, number);
 	{
 		done = idgen_queue_wait((uint64) DatumGetInt64(number),
@@ -194,7 +194,7 @@ idgen_queue_call(IdgenRequest *request, IdgenAnswer *answer)
 	withdraw(0, number);
 	if (answer->error.kind == IDGEN_ERROR_NONE)
 		idgen_error_set(&answer->error, IDGEN_ERROR_UNAVAILABLE,
-						"The authority process did not answer in time. It may still carry the request out.",
+						"The authority process did not answer in time. It may still carry out the request.",
 						NULL);
 }
 
@@ -233,7 +233,7 @@ wake_waiters(void)
 
 /*
  * The authority process leaves, at any kind of exit.  This must neither fail
- * nor delay a shutdown.  Should a stopped process hold the lock, the process
+ * nor delay a shutdown.  If a stopped process holds the lock, this process
  * stays registered, and others find out that it is dead.
  */
 void
@@ -247,8 +247,8 @@ idgen_queue_leave(void)
 }
 
 /*
- * The authority process leaves if nothing is asked of it; else false.  A
- * process that posts a request meanwhile is woken.
+ * The authority process leaves if nothing is asked of it; false if something
+ * is.  A process that posts a request meanwhile is woken.
  */
 bool
 idgen_queue_leave_if_empty(void)

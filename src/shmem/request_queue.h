@@ -35,8 +35,7 @@ typedef enum IdgenRequestKind
 typedef struct IdgenRequest
 {
 	IdgenRequestKind kind;
-	int64		expires_at_us;	/* monotonic; nobody waits for it any more
-								 * then */
+	int64		expires_at_us;	/* monotonic; afterwards nobody waits for it */
 	char		namespace_name[NAMEDATALEN];
 	pg_uuid_t	namespace_uuid;
 	int			cursors_seen;	/* SERVE: a further cursor is wanted if there
@@ -93,17 +92,17 @@ typedef enum IdgenQueueState
 
 /*
  * The place of a process in the queue; a process waits for one thing at a
- * time.  All fields: directory lock.  Only whether a request is pending may be
- * read without the lock, by a reader that looks again under it, or that only
- * watches.  The number tells the request that a process waits for from an
- * older one that it gave up.
+ * time.  All fields: directory lock.  Whether a request is pending, and of
+ * which database, may also be read without the lock, by a reader that looks
+ * again under it or that only watches.  The number tells the request that a
+ * process waits for from an older one that it gave up.
  */
 typedef struct IdgenQueueEntry
 {
 	IdgenQueueState state;
 	uint64		number;
 	Oid			database;
-	Oid			role;			/* that asks */
+	Oid			role;			/* of the process that asks */
 	Latch	   *latch;			/* of the process that waits */
 	IdgenRequest request;
 	IdgenAnswer answer;			/* PENDING: why the request has to wait, if

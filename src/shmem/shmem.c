@@ -5,7 +5,7 @@
  * Locks, outermost first:
  *
  *	1. relation, row and transaction locks of PostgreSQL
- *	2. clock->file_lock		who writes the file of the clock; only tried for
+ *	2. clock->file_lock		who writes the file of the clock; tried only once
  *	   ended->file_lock		who writes the file of what was dropped
  *	3. directory_lock		requests, databases, the clock
  *	   a slot's lock		one cursor; never two slots at once
@@ -17,9 +17,10 @@
  * needs no lock (slot.c), and neither does counting or reading what has been counted
  * (counters.c).
  *
- * No lock of line 3 is held for longer than it takes to copy a few entries.  The
- * directory lock is only ever taken exclusively: a lock that is taken by trying has no
- * queue, so readers who share it could keep a writer out for ever.
+ * No lock of line 3 is held for longer than it takes to copy a few entries,
+ * or, for ended->lock, to walk over all of them.  The directory lock is only
+ * ever taken exclusively: a lock that is taken by trying has no queue, so
+ * readers who share it could keep a writer out for ever.
  *
  * A process can be stopped (SIGSTOP) anywhere, also while it holds a lock.  No other
  * process may wait for it beyond its own bound (S10), and LWLockAcquire can be neither

@@ -2,8 +2,10 @@
  * slot.c
  *		How a slot changes hands: the phases of one cursor, and who may change them.
  *
- * Nothing here waits for anybody: a slot changes hands by compare-and-swap of its word
- * (generation and phase, see slot.h), and only so.
+ * A slot changes hands by compare-and-swap of its word (generation and phase,
+ * see slot.h), so that nobody waits for a stopped process.  Only the process
+ * that has CLAIMED or KILLED a slot writes its next phase plainly, because
+ * nobody else may change the word then.
  *
  *	claim		FREE -> CLAIMED		by the authority process whose swap succeeds.  It
  *									writes whose the slot is.
@@ -16,16 +18,17 @@
  *				KILLED -> DEAD		and then says that it has.
  *	free		DEAD -> FREE		under the slot's lock, so that nobody is inside
  *
- * No value of the word ever comes back.  So a swap that succeeds proves that nothing
- * happened to the slot between the reading of the word and the swap, and that the owner
- * that was read in between is the owner under that word.  The owner is written while
- * the slot is CLAIMED: after the swap that claimed it (a full barrier), and before a
- * write barrier and RESERVED.  A reader has a read barrier after it has read the word,
- * and another one before it looks at the word again, unless it swaps the word, which
- * is a full barrier.
+ * No value of the word ever comes back.  So a swap that succeeds proves that
+ * nothing happened to the slot between the reading of the word and the swap,
+ * and that the owner that was read in between is the owner under that word.
+ * The owner is written while the slot is CLAIMED: after the swap that claimed
+ * it (a full barrier), and before a write barrier and RESERVED.  A reader
+ * issues a read barrier after it has read the word, and another one before it
+ * reads the word again.  If it swaps the word instead, the swap is a full
+ * barrier.
  *
- * Sessions kill cursors at commit, so killing cannot fail.  It is done when it returns,
- * whichever process is stopped in whichever lock:
+ * Sessions kill cursors at commit, so killing cannot fail.  When it returns,
+ * the cursor is dead, whichever process is stopped inside whichever lock:
  *
  *	- A process that issues compares the word under the slot's lock, after it has read
  *	  the clock.  If it takes the lock after the kill, it issues nothing.  If it had
@@ -57,7 +60,7 @@
  */
 #define SLOT_WITHIN_US		INT64_C(2000)
 
-/* How long to try for the lock of what is remembered of ends. */
+/* How long to try for the lock of ended.c. */
 #define NOTE_WITHIN_US		INT64_C(100000)
 
 /* --------------------------------------------------------------------
@@ -202,7 +205,9 @@ idgen_slot_reserve(int index, uint64 generation, const IdgenSlotInfo *owner)
 						in_phase(generation, IDGEN_SLOT_RESERVED));
 }
 
-/* Is there still a cursor, or a reservation for one, that a grant is meant for? */
+/*
+ * Does the cursor for which a grant is meant, or its reservation, still exist?
+ */
 bool
 idgen_slot_awaits(int index, uint64 generation)
 {
@@ -212,7 +217,7 @@ idgen_slot_awaits(int index, uint64 generation)
 		word == in_phase(generation, IDGEN_SLOT_ACTIVE);
 }
 
-/* Give back a reserved slot; nothing happens if it is not that reservation's any more. */
+/* Give back a reserved slot; nothing happens if that reservation is over. */
 void
 idgen_slot_unreserve(int index, uint64 generation)
 {
@@ -283,7 +288,10 @@ idgen_slot_publish(int index, uint64 generation, const IdgenGrant *grant, int64 
  * The end
  * -------------------------------------------------------------------- */
 
-/* For one walk over the slots, or for all walks of one commit. */
+/*
+ * Begin the patience for one walk over the slots, or for all walks of one
+ * commit.
+ */
 void
 idgen_patience_begin(IdgenPatience *patience)
 {
@@ -292,9 +300,10 @@ idgen_patience_begin(IdgenPatience *patience)
 }
 
 /*
- * The Unix millisecond from which on nothing was granted to the cursor that had this
- * word, as read with its owner.  False if the slot has changed since: it may belong to
- * another cursor by now, which counts in other ticks.
+ * The Unix millisecond after the beginning of the last tick that was granted
+ * to the cursor that had this word, which was read with its owner.  False if
+ * the slot has changed since: it may belong to another cursor by now, which
+ * counts in other ticks.
  */
 bool
 idgen_slot_granted_until_ms(int index, uint64 word, const IdgenSlotInfo *info,

@@ -47,9 +47,9 @@ typedef enum IdgenSlotPhase
  * an ID touches.  Aligned to 128 bytes, so that two cursors never share a cache line
  * (nor the pair of lines that some processors fetch together).
  *
- * The word is what S5 compares under the lock.  It becomes ACTIVE under the lock; every
- * other change is a compare-and-swap without it, so that a stopped process cannot delay
- * a DROP.  Who may change what: slot.c.
+ * The word is what S5 compares under the lock.  It becomes ACTIVE, and FREE
+ * after DEAD, under the lock; all other changes are made without it, so that a
+ * stopped process cannot delay a DROP.  Who may change what: slot.c.
  */
 typedef struct IdgenSlot
 {
@@ -62,8 +62,8 @@ typedef struct IdgenSlot
 	IdgenCursor cursor;			/* lock */
 	pg_atomic_uint64 granted_end;	/* no tick from here on was granted to
 									 * this generation; raised, under the
-									 * lock, before the grant is installed;
-									 * read without it */
+									 * lock, before a grant can be used; read
+									 * without it */
 } IdgenSlot;
 
 #define IDGEN_SLOT_ALIGN 128
@@ -89,8 +89,8 @@ typedef struct IdgenSlotInfo
 	int64		incarnation;
 	int64		epoch_ms;		/* to say in Unix time what it issued */
 	int64		tick_ms;
-	int			account;		/* to which what it issues is added up; -1 =
-								 * none */
+	int			account;		/* the account to which its IDs are added up;
+								 * -1 = none */
 	Oid			owner;			/* role that owns the namespace */
 	int64		since_ms;		/* Unix time of the reservation */
 } IdgenSlotInfo;
@@ -129,7 +129,7 @@ typedef struct IdgenTarget
 typedef struct IdgenPatience
 {
 	int64		slot_us;		/* for the locks of slots */
-	int64		note_us;		/* for the lock of what is remembered of ends */
+	int64		note_us;		/* for the lock of ended.c */
 } IdgenPatience;
 
 extern Size idgen_slots_size(void);

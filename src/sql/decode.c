@@ -1,6 +1,6 @@
 /*
  * decode.c
- *		SQL functions that take IDs apart, put them together, and describe formats.
+ *		SQL functions that decode and encode IDs, and describe formats.
  *
  * They work on every server that has the tables, also on a standby and without
  * preloading.
@@ -53,7 +53,10 @@ idgen_format(PG_FUNCTION_ARGS)
 	return idgen_json_end(&state);
 }
 
-/* An error unless the fields fit; value is the one that may not, or the ID. */
+/*
+ * An error unless the fields fit; "value" is the field that does not, or the
+ * ID.
+ */
 static void
 check_fit(IdgenLayoutFit fit, const IdgenNamespace *ns, int64 value)
 {
@@ -243,7 +246,7 @@ idgen_lower_bound(PG_FUNCTION_ARGS)
 		PG_RETURN_INT64(PG_INT64_MAX);
 
 	/*
-	 * rounded up to a millisecond; with the other epoch, microseconds could
+	 * rounded up to a millisecond first: microseconds since 1970 could
 	 * overflow
 	 */
 	unix_ms = time / 1000 + (time % 1000 > 0 ? 1 : 0) + POSTGRES_EPOCH_MS;

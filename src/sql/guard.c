@@ -186,7 +186,7 @@ read_namespace(TriggerData *trigger, IdgenNamespaceRow *row)
 
 	check_name(trigger, IDGEN_NAMESPACE_NAME);
 	if (strcmp(TextDatumGetCString(columns[IDGEN_NAMESPACE_KIND - 1]), IDGEN_KIND) != 0)
-		invalid("The kind of a namespace is \"" IDGEN_KIND "\".");
+		invalid("The kind of a namespace must be \"" IDGEN_KIND "\".");
 	check_name(trigger, IDGEN_NAMESPACE_DURABILITY);
 	check_name(trigger, IDGEN_NAMESPACE_PROMOTION);
 	check_name(trigger, IDGEN_NAMESPACE_OWNER);
@@ -201,7 +201,7 @@ read_namespace(TriggerData *trigger, IdgenNamespaceRow *row)
 	check = idgen_layout_validate(&row->layout);
 	if (check != IDGEN_LAYOUT_OK &&
 		(check != IDGEN_LAYOUT_SHORT_FIELD || row->issuing))
-		invalid("The format is not one that a namespace can have.");
+		invalid("No namespace can have this format.");
 	idgen_policy_check(row);
 }
 
@@ -231,7 +231,7 @@ check_mark(const char *name, int32 worker, int64 mark)
 	if (!idgen_scan_namespace(name, &row, IDGEN_DEADLINE_UNSET))
 		return;
 	if (worker >= idgen_layout_worker_count(&row.layout))
-		invalid("The namespace has fewer workers.");
+		invalid("The namespace has no such worker.");
 	if (mark > idgen_layout_tick_count(&row.layout))
 		invalid("The mark is past the end of the timestamp field.");
 }

@@ -24,9 +24,9 @@
  * The session of the namespace named by a text argument.  If it had to be opened,
  * *deadline is when the call must be over; otherwise it is unset.
  *
- * The session that this process used last is remembered.  Nearly all calls name
- * the same namespace, and then the look-up is no more than comparing the name,
- * within a statement and from one statement to the next.
+ * The session that this process used last is remembered.  Nearly all calls
+ * name the same namespace.  Then the look-up only compares the name, within a
+ * statement and from one statement to the next.
  */
 static inline IdgenSession *
 session_argument(FunctionCallInfo fcinfo, int n, IdgenDeadline *deadline)
@@ -76,9 +76,9 @@ next_of_argument(FunctionCallInfo fcinfo)
 /*
  * The next ID of the namespace named by the only argument.
  *
- * A constant is not looked at again while the session stays open; sessions live
- * as long as the process.  A parameter is, since PL/pgSQL evaluates an expression
- * again and again with other values.
+ * A constant is not looked at again while the session stays open; sessions
+ * live as long as the process.  A parameter is looked at each time, since
+ * PL/pgSQL evaluates an expression again and again with other values.
  */
 static inline int64
 next_id(FunctionCallInfo fcinfo)
@@ -119,7 +119,7 @@ idgen_next_json(PG_FUNCTION_ARGS)
  * A batch
  * -------------------------------------------------------------------- */
 
-/* Issue a batch after checking the count: its runs. */
+/* Check the count and issue a batch; returns its runs. */
 static IdgenIdRun *
 issue_batch(FunctionCallInfo fcinfo, int *run_count)
 {
@@ -178,11 +178,11 @@ materialize_batch(FunctionCallInfo fcinfo)
 typedef struct IdgenBatch
 {
 	IdgenIdRun *run;			/* the current one */
-	int			runs_left;		/* with it */
-	int32		used;			/* of it */
+	int			runs_left;		/* including the current one */
+	int32		used;			/* IDs of the current run that were returned */
 } IdgenBatch;
 
-/* The batch row by row, as the list of columns of a query needs it. */
+/* The batch row by row, as a select list needs it. */
 static Datum
 return_batch(FunctionCallInfo fcinfo)
 {

@@ -46,7 +46,7 @@ idgen_json_number(IdgenJsonbState *state, const char *key, int64 number)
 	idgen_jsonb_push(state, WJB_VALUE, &value);
 }
 
-/* End the object: the jsonb, as a function returns it. */
+/* End the object; returns the jsonb as a Datum. */
 Datum
 idgen_json_end(IdgenJsonbState *state)
 {

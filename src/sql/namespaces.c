@@ -2,8 +2,9 @@
  * namespaces.c
  *		SQL functions that create, fence, adopt and end namespaces.
  *
- * Creating a namespace is ordinary transactional SQL.  The other functions change
- * marks, and so go through the authority (session/client.c).
+ * Creating a namespace is ordinary transactional SQL.  The other functions
+ * change what the authority grants by, and so go through the authority process
+ * (session/client.c).
  */
 #include "compat.h"
 
@@ -108,7 +109,10 @@ read_layout(FunctionCallInfo fcinfo, IdgenLayout *layout, bool issuing)
 	}
 }
 
-/* An error unless the field has begun and is not over, or is for decoding only. */
+/*
+ * An error unless the timestamp field has begun and is not over; none if the
+ * namespace is for decoding only.
+ */
 static void
 check_life(const IdgenNamespaceRow *row)
 {
@@ -234,7 +238,7 @@ idgen_create_namespace(PG_FUNCTION_ARGS)
 		ereport(WARNING,
 				(errmsg("namespace \"%s\" begins as a copy", row.name),
 				 errdetail("Marks of this name were restored earlier, and the database that they come from may still issue IDs."),
-				 errhint("Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() with its name.")));
+				 errhint("Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() for this namespace.")));
 	PG_RETURN_VOID();
 }
 

@@ -1,6 +1,6 @@
 /*
  * policy.c
- *		SQL functions that change the policy of a namespace and the privileges on it.
+ *		SQL functions that change the policy of a namespace and its privileges.
  *
  * Both are ordinary transactional SQL.
  */
@@ -131,10 +131,11 @@ check_enters_trust(const IdgenNamespace *ns, bool changed_here)
  * Wait until standbys have confirmed all that was committed.  Raises an error if they
  * do not before a monotonic time, or if the setting names none.
  *
- * A standby that is promoted without having received it still trusts itself.  Whoever
- * names the standbys decides which are promoted, and must not promote one that lags
- * behind what the named ones have confirmed.  If the workers are split, no other server
- * uses those of this one, and no standby needs to know.
+ * A standby that is promoted without having received a change of policy still
+ * trusts itself.  Whoever names the standbys decides which are promoted, and
+ * must not promote one that lags behind what the named ones have confirmed.
+ * If the workers are split, no other server uses those of this one, and no
+ * standby needs to know.
  */
 static void
 await_confirmation(const IdgenNamespace *ns, IdgenDeadline deadline)
@@ -146,15 +147,15 @@ await_confirmation(const IdgenNamespace *ns, IdgenDeadline deadline)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot change the durability of namespace \"%s\" while \"synchronous_standby_names\" is empty",
 						ns->name),
-				 errdetail("A standby may still apply promotion policy \"trust\" to it, and no standby can confirm that none does."),
-				 errhint("Name physical standbys in \"synchronous_standby_names\", if only for this change. If there are none, pg_receivewal with --synchronous counts as one. Never promote a standby that was behind them.")));
+				 errdetail("Standbys must first confirm that promotion policy \"trust\" was given up; one of them may still apply it."),
+				 errhint("Name physical standbys in \"synchronous_standby_names\", if only for this change. If there are none, pg_receivewal with --synchronous counts as one. Never promote a standby that lags behind these standbys.")));
 	if (!idgen_quorum_wait(idgen_quorum_here(), deadline))
 		ereport(ERROR,
 				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
 				 errmsg("could not change the durability of namespace \"%s\"",
 						ns->name),
 				 errdetail("Synchronous standbys have not confirmed what was committed before."),
-				 errhint("Connect the standbys, or name others in \"synchronous_standby_names\". Never promote a standby that was behind them.")));
+				 errhint("Connect the standbys, or name others in \"synchronous_standby_names\". Never promote a standby that lags behind these standbys.")));
 }
 
 /*
@@ -174,9 +175,9 @@ check_leaves_quorum(const IdgenNamespace *ns, bool changed_here, IdgenDeadline d
 }
 
 /*
- * Wait for the confirmation before the policy is locked, so that standbys which do not
- * confirm hold up no other session that changes it.  Behind the lock, only what was
- * committed meanwhile is still to be confirmed.
+ * Wait for the confirmation before the policy is locked, so that standbys
+ * which do not confirm hold up no other session that changes it.  Under the
+ * lock, only what was committed meanwhile is still to be confirmed.
  */
 static void
 prepare_to_leave_quorum(const IdgenNamespace *ns, IdgenDurability durability,
@@ -189,9 +190,10 @@ prepare_to_leave_quorum(const IdgenNamespace *ns, IdgenDurability durability,
 }
 
 /*
- * "split" can be chosen or given up until the first grant.  The parts may only be made
- * while no standby can trust itself with all of the workers: with durability "local",
- * which is taken only after standbys have confirmed.
+ * "split" can be chosen or given up until the first grant.  The parts may only
+ * be made while no standby can trust itself with all of the workers: with
+ * durability "local", to which a namespace changes only after standbys have
+ * confirmed.
  */
 static void
 check_changes_split(const IdgenNamespace *ns, const IdgenNamespaceRow *row)
@@ -202,7 +204,7 @@ check_changes_split(const IdgenNamespace *ns, const IdgenNamespaceRow *row)
 		idgen_arguments_invalid("promotion \"split\" can only be chosen with durability \"local\"",
 								"Change the durability in separate calls, before and after this one.");
 	if (!claim_unused(ns, row))
-		idgen_arguments_invalid("promotion \"split\" cannot be chosen or given up once something was granted",
+		idgen_arguments_invalid("promotion \"split\" cannot be chosen or given up after the first grant",
 								"Create another namespace.");
 }
 

@@ -1,8 +1,9 @@
 /*
  * stats.c
- *		SQL functions that show what is counted, the cursors and the authority process.
+ *		SQL functions that show counters, cursors and the authority process.
  *
- * The columns are those of the views in the install script, in their order.
+ * The columns are those of the functions in the install script, in their
+ * order.
  */
 #include "compat.h"
 

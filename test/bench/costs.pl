@@ -2,7 +2,7 @@
 # external generators, each with a connection and a grant of one second at a time; and for these beside a
 # transaction that stays open. test/bench/load.sh looks longer at 500 of them, beside inserts.
 #
-# "CPU" is the worker's share of one processor. WAL and rows are those of the whole server, in which
+# "CPU" is the authority process's share of one processor. WAL and rows are those of the whole server, in which
 # nothing else happens. Latency is from the wish of a generator for a grant to its answer.
 #
 # The table at the end is Markdown, to be pasted.
@@ -19,20 +19,20 @@ my $ageing = quick() ? 3 : 30;
 my $settle = quick() ? 2 : 5;
 my @rows;
 
-# What happens in so many seconds: worker CPU in %, and WAL bytes, grants, transactions a second.
+# What happens in so many seconds: CPU of the authority process in %, and WAL bytes, grants, transactions a second.
 sub observe
 {
-	my $worker = authority_pid() // die "there is no worker\n";
+	my $authority = authority_pid() // die "there is no authority process\n";
 	my $from = ask(q{SELECT pg_current_wal_insert_lsn() || ' ' || extract(epoch FROM clock_timestamp()) || ' ' || (SELECT count(*) FROM _idgen.idgen_grant)});
-	my $cpu = cpu_seconds($worker);
+	my $cpu = cpu_seconds($authority);
 	sleep $seconds;
-	$cpu = cpu_seconds($worker) - $cpu;
+	$cpu = cpu_seconds($authority) - $cpu;
 	my ($lsn, $since, $grants) = split / /, $from;
 	my ($took, $wal, $made, $commits) = split / /, ask("SELECT extract(epoch FROM clock_timestamp()) - $since || ' ' || pg_current_wal_insert_lsn() - '$lsn'
 		|| ' ' || (SELECT count(*) FROM _idgen.idgen_grant) - $grants
 		|| ' ' || (SELECT count(DISTINCT xmin::text) FROM _idgen.idgen_grant WHERE granted_at > to_timestamp($since))");
-	# A worker that was replaced meanwhile has used no time of which we know.
-	die "the worker did not live\n" if authority_pid() != $worker;
+	# What a process that was replaced meanwhile has used is not known.
+	die "the authority process did not live\n" if authority_pid() != $authority;
 	return (cpu => 100 * $cpu / $took, wal => $wal / $took, grants => $made / $took, commits => $commits / $took);
 }
 
@@ -77,7 +77,7 @@ $local->close;
 ask('ALTER SYSTEM RESET idgen.idle_timeout');
 ask(q{ALTER SYSTEM SET idgen.idle_timeout = '1s'});
 ask('SELECT pg_reload_conf()');
-wait_for('the end of the worker', sub { !authority_pid() });
+wait_for('the end of the authority process', sub { !authority_pid() });
 ask('ALTER SYSTEM RESET idgen.idle_timeout');
 ask('SELECT pg_reload_conf()');
 

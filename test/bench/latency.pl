@@ -83,13 +83,13 @@ line('beside inserts', @$_) foreach @under;
 
 table("microseconds of a call; $calls in a row, $paced paced", [ 'call', @points ], @rows);
 
-# The first call of a session after an idle time: it starts the authority worker and waits for a grant.
+# The first call of a session after an idle time: it starts the authority process and waits for a grant.
 ask(q{ALTER SYSTEM SET idgen.idle_timeout = '1s'});
 ask('SELECT pg_reload_conf()');
 my @first;
 foreach my $i (1 .. $first_calls)
 {
-	wait_for('the idle worker to end', sub { !authority_pid() });
+	wait_for('the idle authority process to end', sub { !authority_pid() });
 	my $session = session();
 	$session->value('SELECT bench_constant()');
 	my $started = Idgen::Session::now_us();

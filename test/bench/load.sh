@@ -14,7 +14,7 @@
 # Generators begin at moments spread over a second, and are measured when all have had 5 seconds to
 # connect and activate. A latency is what a generator sees, from its wish to its answer, on a
 # machine whose processors the inserts keep busy. "per commit" counts the
-# transactions of the authority that made grants. "CPU" is the authority worker's share of one
+# transactions of the authority that made grants. "CPU" is the authority process's share of one
 # processor. "refused" are answers that only said to try again, "rejected" are incarnations that lost
 # their worker because a grant came later than the one before had ended; both while generators begin
 # as well. "failed" are generators and inserts that gave up.
@@ -98,7 +98,7 @@ wait_for_workers()
 # phase NAME [inserts]
 phase()
 {
-	local name=$1 with=${2:-} worker ticks lsn wal since grants count per_commit rate wal_per_grant
+	local name=$1 with=${2:-} authority ticks lsn wal since grants count per_commit rate wal_per_grant
 	local p50 p99 most bad='' inserted=- failed
 	wait_for_workers
 	generate "$name" "$((seconds + warmup + 1))"
@@ -107,12 +107,12 @@ phase()
 		pids+=("$!")
 	fi
 	sleep "$warmup"
-	worker=$(authority_pid)
-	ticks=$(cpu_ticks "$worker")
+	authority=$(authority_pid)
+	ticks=$(cpu_ticks "$authority")
 	since=$(ask 'SELECT clock_timestamp()')
 	lsn=$(ask 'SELECT pg_current_wal_insert_lsn()')
 	sleep "$((seconds - 1))"
-	ticks=$(($(cpu_ticks "$worker") - ticks))
+	ticks=$(($(cpu_ticks "$authority") - ticks))
 	wal=$(ask "SELECT pg_current_wal_insert_lsn() - '$lsn'")
 	grants=$(ask "SELECT count(*) || ' ' || round(count(*)::numeric / greatest(count(DISTINCT xmin::text), 1), 2)
 		|| ' ' || round(count(*) / extract(epoch FROM clock_timestamp() - '$since'))

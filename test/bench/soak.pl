@@ -1,5 +1,5 @@
-# The share of calls that are served while things die: the authority worker is terminated again and
-# again, and now and then a backend is killed, which makes PostgreSQL start all sessions anew.
+# The share of calls that are served while things die: the authority process is terminated again
+# and again, and now and then a backend is killed, which makes PostgreSQL start all sessions anew.
 #
 #   make bench TESTS=soak            half a minute
 #   SOAK=1 make bench TESTS=soak     ten minutes
@@ -123,7 +123,7 @@ foreach my $n (1 .. $clients)
 die "nothing was served\n" unless $sum{number} && $sum{id};
 my $all = 100 * $sum{id} / $sum{due};
 my $share = 100 * $sum{id} / ($sum{id} + $sum{refused});
-table("$seconds s, $sum{due} calls due of $clients clients; the worker terminated $terminated times, a backend killed $killed times",
+table("$seconds s, $sum{due} calls due of $clients clients; the authority process terminated $terminated times, a backend killed $killed times",
 	[ '', 'idgen_next()', 'nextval()' ],
 	[ 'served', $sum{id}, $sum{number} ],
 	[ 'share of all that were due, %', sprintf('%.3f', $all), sprintf('%.3f', 100 * $sum{number} / $sum{due}) ],

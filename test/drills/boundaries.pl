@@ -1,5 +1,5 @@
-# The boundaries of a tick, which sessions reach together thousands of times, and the boundary of
-# trust: what a superuser can do to the tables of the authority past its guards, followed by a crash.
+# Sessions reach the boundary of a tick together, thousands of times. Then the boundary of trust: what a superuser can
+# do to the tables of the authority past its guards, followed by a crash.
 #
 #   SEED=number
 use strict;
@@ -34,8 +34,8 @@ sub full_ticks
 	return scalar grep { $_ >= 1 << $sequence_bits } values %used;
 }
 
-# Ticks of a namespace with one worker number, by what the ledger has: all sequence values of each but
-# the first and the last are used, and none twice.
+# Ticks of a namespace with one worker, as the ledger has them: the sequence values of each tick begin at 0, without a
+# gap or a repetition. Returns the ticks.
 sub ticks_are_full
 {
 	my ($namespace, $sequence_bits, $least) = @_;
@@ -51,9 +51,10 @@ sub ticks_are_full
 		my $expected = join ' ', 0 .. $#sequence;
 		push @wrong, "tick $tick: @sequence" if "@sequence" ne $expected;
 	}
-	is(join("\n", @wrong[ 0 .. min($#wrong, 5) ]), '', "$namespace: every tick is used from its beginning, without a gap or a repetition");
+	is(join("\n", @wrong[ 0 .. min($#wrong, 5) ]), '',
+		"$namespace: every tick is used from its beginning, without a gap or a repetition [S6]");
 	my $full = grep { @{ $used{$_} } == 1 << $sequence_bits } @ticks;
-	cmp_ok($full, '>=', $least, "$full ticks of " . @ticks . ' were used to their end');
+	cmp_ok($full, '>=', $least, "$namespace: $full of " . @ticks . ' ticks were used to their end');
 	return @ticks;
 }
 
@@ -84,29 +85,29 @@ if (part('ticks'))
 				sleep 0.5;
 				return Idgen::Session::now_us() > $until && full_ticks('seconds', 6) >= $seconds_run - 1 && full_ticks('small', 2) >= $least
 				  && full_ticks('exact', 2) >= $least;
-			}, 60), 'a load runs');
+			}, 60), 'the loads run until enough ticks were used to their end');
 	foreach my $load (@loads)
 	{
 		my $stats = $load->stop;
-		is($stats->{failure} . $stats->{unanswered}, '0', "$stats->{calls} calls, all answered");
-		is_deeply($stats->{errors}, {}, 'without an error') or diag(explain($stats));
+		is($stats->{failure} . $stats->{unanswered}, '0', "load $load->{number}: all $stats->{calls} calls were answered [S10]");
+		is_deeply($stats->{errors}, {}, "load $load->{number}: no call failed") or diag(explain($stats));
 	}
 	my $ended = $ms->();
 	ticks_are_full('seconds', 6, $seconds_run - 1);
 	my @small = ticks_are_full('small', 2, $least);
 	my @exact = ticks_are_full('exact', 2, $least);
-	cmp_ok(min(@small, @exact), '>=', $began - 1, 'no tick is before the first call');
-	cmp_ok(max(@small, @exact), '<=', $ended, 'or after the last one: no sequence ran over into the tick');
+	cmp_ok(min(@small, @exact), '>=', $began - 1, 'no ID has a tick from before the first call');
+	cmp_ok(max(@small, @exact), '<=', $ended, 'no ID has a tick from after the last call: no sequence value spilled into the tick [S6]');
 	my ($format_worker, %workers) = (7);
 	$workers{ ($_ >> 1) & $format_worker }++ foreach $ledger->ids('spilling');
-	cmp_ok(scalar keys %workers, '>', 1, 'sessions spilled over ' . keys(%workers) . ' workers');
-	# Rising within each session: that is what spilling must keep.
+	cmp_ok(scalar keys %workers, '>', 1, 'sessions spilled over ' . keys(%workers) . ' workers inside a tick');
+	# Spilling must leave the IDs of each session in order.
 	$ledger->is_unique('boundaries of ticks');
 	$ledger->is_granted($node, $_) foreach qw(seconds small exact spilling);
 }
 
-# --- The extension is dropped and created again: what was issued from a namespace of the same name is
-# known no more, but by the server.
+# --- The extension is dropped and created again: only the server knows what was issued from a namespace of the same
+# name.
 
 if (part('dropped'))
 {
@@ -115,27 +116,28 @@ if (part('dropped'))
 	{
 		$session->query(q{SELECT idgen_create_namespace('again', worker_bits => 0, sequence_bits => 0, run_ahead => '2 s')});
 		my $result = $session->query(q{SELECT idgen_next_batch(300, 'again')});
-		is(scalar @{ $result->{rows} }, 300, "a namespace, created $round times, issues") or diag(explain($result->{error}));
+		is(scalar @{ $result->{rows} }, 300, "the namespace issues after it was created for time $round") or diag(explain($result->{error}));
 		$ledger->add('again', $result);
-		is($session->sqlstate('DROP EXTENSION idgen; CREATE EXTENSION idgen'), '', 'and is dropped');
+		is($session->sqlstate('DROP EXTENSION idgen; CREATE EXTENSION idgen'), '',
+			"the extension can be dropped and created again for time $round");
 	}
 	$session->close;
-	$ledger->is_unique('dropped and created again');
+	$ledger->is_unique('a namespace that is dropped and created again');
 }
 
 # --- Damage, and a crash.
 
-# Whatever is forgotten comes again at once: one worker number, one ID per tick, ahead of the clock.
+# An ID that is forgotten would be issued again at once: one worker, one ID per tick, ahead of the clock.
 my $namespace = q{worker_bits => 0, sequence_bits => 0, run_ahead => '1 s', horizon => '2 s', promotion => 'fence'};
 my @tables = qw(_idgen.idgen_namespace _idgen.idgen_floor _idgen.idgen_worker _idgen.idgen_authority _idgen.idgen_incarnation _idgen.idgen_grant);
 
-# What can be done to a table. In "undone": what makes the table as it was, though not its rows.
+# What can be done to a table. "undo" makes the table as it was, though not its rows.
 my $enable = 'ALTER TABLE %t ENABLE ALWAYS TRIGGER idgen_guard_row; ALTER TABLE %t ENABLE ALWAYS TRIGGER idgen_guard_truncate';
 my %ways = (
 	unlogged => { do => 'ALTER TABLE %t SET UNLOGGED', undo => 'ALTER TABLE %t SET LOGGED', standing => 1 },
 	truncated => { do => 'ALTER TABLE %t DISABLE TRIGGER ALL; TRUNCATE %t', undo => $enable, standing => 1 },
 	emptied => { do => 'ALTER TABLE %t DISABLE TRIGGER ALL; DELETE FROM %t', undo => $enable, standing => 1 },
-	# As the guards were; only the rows are gone.
+	# The guards are as they were; only the rows are gone.
 	hidden => { do => "BEGIN; ALTER TABLE %t DISABLE TRIGGER ALL; DELETE FROM %t; $enable; COMMIT" },
 	disabled => { do => 'ALTER TABLE %t DISABLE TRIGGER ALL', undo => $enable, standing => 1 },
 );
@@ -157,14 +159,14 @@ sub issue
 	$ledger->add($case, $result);
 	return Idgen::Session::state_of($result);
 }
-# What is refused because of damage is waited for, to the call's bound.
+# A call that is refused because of damage waits to its bound.
 sub connect_to
 {
 	my ($case) = @_;
 	return Idgen::Session->new($node, dbname => $case->{name}, options => '-c client_min_messages=error -c idgen.wait_timeout=300ms');
 }
-# After damage: refused; or issued, and then not what was issued before. After a crash the only worker
-# number may be reserved for a moment, too.
+# After damage a call is refused, or it gets IDs that were not issued before. After a crash the only worker may also
+# be reserved for a moment.
 sub refused_or_right { return $_[0] =~ /^(|IG00[1357]|42704)$/; }
 
 # A mark is changed past the guards while the authority process remembers the old one, and all guards are enabled
@@ -180,7 +182,7 @@ if (part('outside'))
 		ok(wait_until(sub { $session->sqlstate("SELECT idgen_next('$name')") eq '' }, 10),
 			"the namespace issues before its mark is changed by $change");
 		(my $do = "BEGIN; ALTER TABLE %t DISABLE TRIGGER ALL; UPDATE %t SET high_water = high_water + $change WHERE namespace = '$name'
-			RETURNING high_water; $enable; COMMIT") =~ s/%t/_idgen.idgen_worker/g;
+			RETURNING high_water; $enable; COMMIT") =~ s/%t/idgen_worker/g;
 		my $changed = $session->value($do);
 		ok($changed, "a mark can be changed by $change past the guards");
 		my ($state, $until) = ('', time + 10);
@@ -217,7 +219,7 @@ if (part('damage'))
 		$node->safe_psql('postgres', "CREATE DATABASE $case->{name} TEMPLATE untouched");
 		my $session = $case->{session} = connect_to($case);
 		$session->query("SET idgen.wait_timeout = '20s'");
-		is(issue($session, $case->{name}, 500), '', "$case->{name}: it issues");
+		is(issue($session, $case->{name}, 500), '', "$case->{name}: the namespace issues before the damage");
 		$session->query('RESET idgen.wait_timeout');
 		# What it did is what is to be kept, and no more than that is granted meanwhile.
 		foreach my $harmless ($case->{what} eq 'hidden' ? @harmless : ())
@@ -225,25 +227,25 @@ if (part('damage'))
 			my ($sql, $state) = @$harmless;
 			$sql =~ s/%t/$case->{table}/g;
 			my $count = $session->value("SELECT count(*) FROM $case->{table}");
-			is($session->sqlstate($sql), $state, "$sql: $state");
+			is($session->sqlstate($sql), $state, "\"$sql\" is refused with $state [S3]");
 			$session->query('RESET session_replication_role');
-			cmp_ok($session->value("SELECT count(*) FROM $case->{table}"), '>=', $count, 'every row is still there');
+			cmp_ok($session->value("SELECT count(*) FROM $case->{table}"), '>=', $count, "no row is missing after \"$sql\" [S3]");
 		}
 		(my $do = $case->{way}{do}) =~ s/%t/$case->{table}/g;
 		$session->query("CREATE TABLE saved AS TABLE $case->{table}");
 		my $result = $session->query($do);
-		is(Idgen::Session::state_of($result), '', "$case->{what}") or diag(explain($result));
+		is(Idgen::Session::state_of($result), '', "$case->{name}: a superuser can do the damage") or diag(explain($result));
 		my $state = issue($session, $case->{name}, 10);
-		ok(refused_or_right($state), "a call then: '$state'");
+		ok(refused_or_right($state), "$case->{name}: a call after the damage is served or refused with a known cause ('$state') [S8]");
 	}
 	# A guard that is off or a table that is not logged stops everything, at the next grant at the latest.
 	foreach my $case (grep { $_->{way}{standing} } @cases)
 	{
 		my $state;
-		ok(wait_until(sub { ($state = issue($case->{session}, $case->{name}, 20)) ne '' }, 10), "$case->{name}: no more is granted");
-		like($state, qr/^(IG005|IG007|42704)$/, "which is said by '$state'");
+		ok(wait_until(sub { ($state = issue($case->{session}, $case->{name}, 20)) ne '' }, 10), "$case->{name}: no more is granted while the damage is there [S3]");
+		like($state, qr/^(IG005|IG007|42704)$/, "$case->{name}: the refusal has an SQLSTATE of damage ('$state') [S8]");
 	}
-	ok(crash($node), 'and the server is killed');
+	ok(crash($node), 'the server is killed after the damage');
 	$node->start;
 	foreach my $case (@cases)
 	{
@@ -251,32 +253,33 @@ if (part('damage'))
 		my $count = $session->value("SELECT count(*) FROM $case->{table}");
 		my $before = maximum($case->{name});
 		my $state = issue($session, $case->{name}, 50);
-		ok(refused_or_right($state), "$case->{name}: $count rows are left, a call gets '$state'");
-		# What an operator does: the table, the rows if the namespace would not be known without them.
+		ok(refused_or_right($state), "$case->{name}: with $count rows left, a call after the crash is served or refused ('$state') [S8]");
+		# What an operator does: repair the table, and put back the rows without which the namespace would not be known.
 		if (my $undo = $case->{way}{undo})
 		{
 			$undo =~ s/%t/$case->{table}/g;
-			is($session->sqlstate($undo), '', 'the table is as it was');
+			is($session->sqlstate($undo), '', "$case->{name}: the table can be repaired");
 		}
 		if ($session->value("SELECT count(*) FROM $case->{table}") == 0 && $case->{table} =~ /namespace|floor/)
 		{
 			(my $put_back = "BEGIN; ALTER TABLE %t DISABLE TRIGGER ALL; INSERT INTO %t TABLE saved; $enable; COMMIT") =~ s/%t/$case->{table}/g;
-			is($session->sqlstate($put_back), '', 'and has its rows');
+			is($session->sqlstate($put_back), '', "$case->{name}: the rows can be put back");
 		}
 		$state = issue($session, $case->{name}, 50);
-		ok(refused_or_right($state), "a call then: '$state'");
+		ok(refused_or_right($state), "$case->{name}: a call after the repair is served or refused with a known cause ('$state') [S8]");
 		# Where marks are lost nothing is guessed.
-		is($state, 'IG005', 'which are marks, so that it is refused') if $case->{table} eq '_idgen.idgen_worker' && $case->{what} ne 'disabled' && $case->{what} ne 'unlogged';
+		is($state, 'IG005', "$case->{name}: a call is refused because marks are lost [S3]") if $case->{table} eq '_idgen.idgen_worker' && $case->{what} ne 'disabled' && $case->{what} ne 'unlogged';
 		my $above = maximum($case->{name});
 		my $fence = $state eq 'IG007' ? 'adopt' : 'fence';
-		is(Idgen::Session::state_of(known_cause($session, "SELECT idgen_${fence}_namespace('ahead', $above)")), '', "a $fence above what was seen");
+		is(Idgen::Session::state_of(known_cause($session, "SELECT idgen_${fence}_namespace('ahead', $above)")), '',
+			"$case->{name}: an operator can $fence the namespace above what was seen");
 	}
 	foreach my $case (@cases)
 	{
 		my $session = $case->{session};
 		my $above = maximum($case->{name});
 		my $state;
-		ok(wait_until(sub { ($state = issue($session, $case->{name}, 50)) eq '' }, 30), "$case->{name}: it is served again") or diag($state);
+		ok(wait_until(sub { ($state = issue($session, $case->{name}, 50)) eq '' }, 30), "$case->{name}: the namespace is served again") or diag($state);
 		$session->close;
 	}
 	my $found = $ledger->is_unique('damage and a crash');

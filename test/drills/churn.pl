@@ -10,6 +10,6 @@ use Idgen::Scenario;
 my $node = idgen_node('churn', conf => "idgen.idle_timeout = '5min'");
 my $ledger = Idgen::Ledger->new;
 churn($node, $ledger, clients => 12, seconds => $ENV{QUICK} ? 10 : 60);
-$ledger->is_unique('dropped and created again');
+$ledger->is_unique('an extension that is dropped and created again');
 $node->stop;
 done_testing();

@@ -1,4 +1,4 @@
-# Crashes of every kind, at random moments, under 16 clients: nothing comes twice.
+# Crashes of every kind, at random moments, under 16 clients: no ID is issued twice.
 #
 #   N=rounds (20), SEED=number replays the choice of crashes
 use strict;
@@ -30,12 +30,13 @@ my $load = $ledger->start($node, clients => 16, mix => [
 		[ 1, "SELECT idgen_next_batch(200, 'ahead')", 'ahead' ],
 	]);
 
+my $round;
 my %crashes = (
 	'a backend by SEGV' => sub { backend('SEGV') },
 	'a backend by KILL' => sub { backend('KILL') },
-	'the worker by SEGV' => sub { lose(sub { kill 'SEGV', worker_in($node, 'postgres') }) },
+	'the server\'s authority process by SEGV' => sub { lose(sub { kill 'SEGV', authority_in($node, 'postgres') }) },
 	'the postmaster by KILL' => sub {
-		ok(crash($node), 'all processes are gone');
+		ok(crash($node), "round $round: all processes are gone after the postmaster was killed");
 		$node->start;
 	},
 	'an immediate shutdown' => sub {
@@ -44,10 +45,10 @@ my %crashes = (
 	},
 	# Again before the recovery has gone far.
 	'the postmaster by KILL, twice' => sub {
-		ok(crash($node), 'all processes are gone');
+		ok(crash($node), "round $round: all processes are gone after the postmaster was killed for the first time");
 		$node->start;
 		sleep(rand(0.2));
-		ok(crash($node), 'again');
+		ok(crash($node), "round $round: all processes are gone after the postmaster was killed for the second time");
 		$node->start;
 	});
 
@@ -56,7 +57,7 @@ sub lose
 	my ($code) = @_;
 	my $lost = ($load->progress)[2];
 	$code->();
-	return ok(wait_until(sub { ($load->progress)[2] > $lost }, 60), 'the clients notice');
+	return ok(wait_until(sub { ($load->progress)[2] > $lost }, 60), "round $round: the clients lose connections");
 }
 
 sub backend
@@ -70,23 +71,24 @@ sub backend
 }
 
 my @ways = sort keys %crashes;
-foreach my $round (1 .. $rounds)
+foreach (1 .. $rounds)
 {
+	$round = $_;
 	# All of them in turn, then by chance.
 	my $way = $round <= @ways ? $ways[ $round - 1 ] : $ways[ rand @ways ];
-	ok($load->wait_for(500), "round $round: $way");
+	ok($load->wait_for(500), "round $round: the clients get IDs before the crash of this round ($way)");
 	sleep(rand(1.5));
 	$crashes{$way}->();
 }
-ok($load->wait_for(2000), 'it goes on to the end');
+ok($load->wait_for(2000), 'the clients get IDs after the last crash');
 my $stats = $load->stop;
 is($stats->{failure}, '', 'the load ran to its end');
-is($stats->{unanswered}, 0, 'every call was answered');
-is(join(' ', grep { !/^(22012|57P0[123])$/ } sort keys %{ $stats->{errors} }), '', 'no error but those of the crashes')
+is($stats->{unanswered}, 0, 'every call was answered [S10]');
+is(join(' ', grep { !/^(22012|57P0[123])$/ } sort keys %{ $stats->{errors} }), '', 'no error occurred but those of the crashes and the divisions by zero')
   or diag(explain($stats));
-cmp_ok($stats->{longest_ms}, '<', (5 + $Idgen::Node::grace) * 1000, 'no call took longer than its bound')
+cmp_ok($stats->{longest_ms}, '<', (5 + $Idgen::Node::grace) * 1000, 'no call took longer than its bound [S10]')
   or diag("$stats->{longest_ms} ms: $stats->{longest_sql}");
-my $found = $ledger->is_unique("$rounds rounds");
+my $found = $ledger->is_unique("$rounds crashes");
 note("$found->{ids} IDs of $stats->{calls} calls, $stats->{lost} connections lost");
 $node->stop;
 done_testing();

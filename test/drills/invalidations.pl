@@ -1,5 +1,5 @@
-# Messages that a catalog entry has changed arrive in the middle of whatever reads catalogs. What they free
-# is used by nobody afterwards, and none is lost.
+# Messages that a catalog entry has changed arrive in the middle of whatever reads catalogs. Nobody uses what
+# they free, and no message is lost.
 #
 # A fault shows best on a server with assertions, which overwrites what is freed and can discard its caches
 # at every opportunity; see the stage "servers" of test/run.sh.
@@ -85,10 +85,11 @@ SKIP:
 			q{SELECT idgen_create_namespace('lasting', grant_interval => '30 min', horizon => '1 h')},
 			q{SELECT idgen_next('lasting')}, q{SELECT idgen_deactivate(incarnation, token) FROM idgen_activate('lasting')}),
 		'', 'an authority that discards its caches fails in no call');
-	is($session->sqlstate('DROP EXTENSION idgen'), '55006', 'nor while it refuses to drop what a generator was granted');
+	is($session->sqlstate('DROP EXTENSION idgen'), '55006',
+		'an authority that discards its caches refuses to drop what a generator was granted');
 	create_database($node, 'dropped');
 	my $elsewhere = Idgen::Session->new($node, dbname => 'dropped', options => '-c debug_discard_caches=1');
-	is(failures_of($elsewhere, 'DROP EXTENSION idgen'), '', 'and an extension can be dropped');
+	is(failures_of($elsewhere, 'DROP EXTENSION idgen'), '', 'a session that discards its caches can drop the extension');
 	$elsewhere->close;
 	no_crash($position, 'no process crashed while caches were discarded');
 	$_->close foreach ($session, $ordinary);
@@ -111,7 +112,7 @@ sub beside
 	$canceller->query('SELECT pg_cancel_backend(' . $session->pid . ')') if $canceller;
 	my $state = Idgen::Session::state_of($session->wait);
 	$session->close unless $session->lost;
-	return is($state, '57014', "meanwhile went on: $sql");
+	return is($state, '57014', "the statement went on until it was cancelled: $sql");
 }
 
 # Sessions of one call each.
@@ -123,7 +124,7 @@ sub connects
 	my ($out, $err);
 	my $status = IPC::Run::run([ 'pgbench', '-n', '-C', '-c', 4, '-T', $quick ? 6 : 15, '-f', $script, $node->connstr('postgres') ],
 		'>', \$out, '2>', \$err);
-	return ok($status, "new sessions get an ID: $sql") || diag($err);
+	return ok($status, "new sessions get an ID in $sql") || diag($err);
 }
 
 if (part('altered'))
@@ -149,7 +150,7 @@ if (part('moved'))
 		$_->send('SELECT idgen_next()') foreach @sessions[ 0 .. 3 ];
 		$mover->send("ALTER SCHEMA $names[0] RENAME TO $names[1]");
 		$_->send('SELECT idgen_next()') foreach @sessions[ 4 .. 7 ];
-		is(Idgen::Session::state_of($mover->wait), '', "moved, time $round");
+		is(Idgen::Session::state_of($mover->wait), '', "the schema of the extension can be renamed for time $round");
 		@names = reverse @names;
 		foreach my $session (@sessions)
 		{

@@ -21,10 +21,10 @@ use Idgen::Session;
 
 plan skip_all => 'libfaketime is not installed' unless Idgen::Clock::available();
 
-# Few workers, so that two servers that take each other's are soon found out.
+# Few workers, so that two servers that use the same ones are soon found out.
 my ($worker_bits, $sequence_bits) = (4, 12);
-# What a promoted server does with a namespace of this policy; each is tried in primary_dies(). "trust"
-# needs standbys that confirm: see quorum.pl.
+# What a promoted server does with a namespace of each policy; primary_dies() tries them all. "trust" needs standbys
+# that confirm: see quorum.pl.
 my %policies = (fence => 'after a fence', split => 'at once', refuse => 'when adopted');
 my $directory = PostgreSQL::Test::Utils::tempdir();
 my $clock_behind_s = 4;
@@ -56,30 +56,30 @@ sub reads
 sub nothing_wrong_on
 {
 	my ($standby, $name) = @_;
-	is(scalar(worker_pids($standby)), 0, "$name: a standby has no worker process");
-	unlike(log_since($standby, 0), qr/ERROR|PANIC|idgen authority/, "$name: nor errors");
+	is(scalar(authority_pids($standby)), 0, "$name: the standby " . $standby->name . ' has no authority process');
+	unlike(log_since($standby, 0), qr/ERROR|PANIC|idgen authority/, "$name: the standby " . $standby->name . ' has no errors in its log');
 	return;
 }
 
-# Waits until the primary has granted more than before: that is what a standby cut off does not know.
+# Waits until the primary has granted more than before, which a standby that was cut off does not know.
 sub grants_more
 {
 	my ($node, $name) = @_;
 	my $session = Idgen::Session->new($node);
 	my $before = $session->value('SELECT count(*) FROM _idgen.idgen_grant');
-	ok(wait_until(sub { $session->value('SELECT count(*) FROM _idgen.idgen_grant') >= $before + 4 }), "$name: grants that the standby has not heard of");
+	ok(wait_until(sub { $session->value('SELECT count(*) FROM _idgen.idgen_grant') >= $before + 4 }), "$name: the primary makes grants that the standby does not know");
 	$session->close;
 	return;
 }
 
-# Promotes; nobody may hold it up. Returns when it began.
+# Promotes a standby, which nobody may hold up. Returns when it began.
 sub promote
 {
 	my ($standby, $name) = @_;
 	my $began = Idgen::Session::now_us();
 	$standby->promote;
 	$standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'not promoted';
-	cmp_ok((Idgen::Session::now_us() - $began) / 1e6, '<', 5 + $Idgen::Node::grace, "$name: the promotion is not held up");
+	cmp_ok((Idgen::Session::now_us() - $began) / 1e6, '<', 5 + $Idgen::Node::grace, "$name: the promotion is not held up [S10]");
 	return $began;
 }
 
@@ -89,12 +89,12 @@ sub at_once
 	my ($session, $ledger, $began, $name) = @_;
 	my $result = $session->query("SELECT idgen_next_batch(200, 'split')");
 	is(Idgen::Session::state_of($result), '', "$name: split goes on") or diag(explain($result->{error}));
-	cmp_ok(($result->{end_us} - $began) / 1e6, '<', 3 + $Idgen::Node::grace, "$name: at once");
+	cmp_ok(($result->{end_us} - $began) / 1e6, '<', 3 + $Idgen::Node::grace, "$name: split goes on at once after the promotion");
 	$ledger->add('split', $result);
 	return $result;
 }
 
-# The halves that a server's own grants since it took over are in.
+# The halves of the workers that a server's grants since its takeover belong to.
 sub classes_of
 {
 	my ($node, $namespace) = @_;
@@ -106,13 +106,13 @@ sub in_order
 {
 	my ($stats, $name, $allowed) = @_;
 	is($stats->{failure}, '', "$name: the load ran to its end");
-	is(join(' ', grep { !/^($allowed)$/ } sort keys %{ $stats->{errors} }), '', "$name: and without errors") or diag(explain($stats));
-	cmp_ok($stats->{longest_ms}, '<', (5 + $Idgen::Node::grace) * 1000, "$name: no call took longer than its bound");
+	is(join(' ', grep { !/^($allowed)$/ } sort keys %{ $stats->{errors} }), '', "$name: the load met no unexpected errors") or diag(explain($stats));
+	cmp_ok($stats->{longest_ms}, '<', (5 + $Idgen::Node::grace) * 1000, "$name: no call took longer than its bound [S10]");
 	return;
 }
 
-# The old primary is dead, external generators live on inside grants of 10 s that the new server, whose
-# clock is behind, has never heard of.
+# The old primary is dead. External generators live on inside grants of 10 s that the new server, whose
+# clock is behind, does not know.
 sub primary_dies
 {
 	my $name = 'dead primary';
@@ -129,26 +129,26 @@ sub primary_dies
 	ok($load->wait_for(2000), "$name: the old primary is in use");
 	foreach my $namespace (@namespaces)
 	{
-		ok(wait_until(sub { @{ Generator::grants_in(glob "$directory/dies-$namespace.*") } > 1 }), "$name: so is an external generator in $namespace");
+		ok(wait_until(sub { @{ Generator::grants_in(glob "$directory/dies-$namespace.*") } > 1 }), "$name: an external generator acquires grants in $namespace");
 	}
-	# An incarnation that the standby knows to the last grant.
+	# An incarnation whose last grant the standby knows.
 	my $holder = Idgen::Session->new($primary);
 	my %known = map { $_ => Generator::activate($holder, $_) } @namespaces;
 	$primary->wait_for_catchup($standby);
 	my $reads = reads($ledger, $standby);
-	ok(wait_until(sub { ($reads->progress)[1] > 100 }), "$name: the standby decodes");
+	ok(wait_until(sub { ($reads->progress)[1] > 100 }), "$name: the standby decodes IDs");
 
 	ok(cut_off($standby), "$name: the standby is cut off");
-	# One that it does not: as if every tick of ten seconds had been used.
+	# An incarnation that the standby does not know, as if every tick of ten seconds had been used.
 	my %held = map { $_ => Generator::activate($holder, $_) } @namespaces;
 	$held{$_} = Generator::next_grant($holder, $held{$_}, length => "'10 s'") foreach @namespaces;
 	my %of_held = map { $_ => [ Generator::ids_of($held{$_}, $worker_bits, $sequence_bits) ] } @namespaces;
-	cmp_ok(@{ $of_held{fence} }, '>', 7000, "$name: a grant of nearly ten seconds");
+	cmp_ok(@{ $of_held{fence} }, '>', 7000, "$name: an external generator holds a grant of nearly ten seconds");
 	$ledger->add($_, @{ $of_held{$_} }) foreach @namespaces;
 	grants_more($primary, $name);
-	ok($load->wait_for(500), "$name: and IDs");
-	ok(crash($primary), "$name: the old primary dies");
-	in_order($load->stop, $name, '57P0[123]');
+	ok($load->wait_for(500), "$name: the primary issues IDs that the standby does not know");
+	ok(crash($primary), "$name: the old primary is killed");
+	in_order($load->stop, "$name, old server", '57P0[123]');
 	$holder->close;
 	nothing_wrong_on($standby, $name);
 
@@ -156,34 +156,34 @@ sub primary_dies
 	my $session = Idgen::Session->new($standby);
 	at_once($session, $ledger, $began, $name);
 	my $new = $ledger->start($standby, clients => 4, mix => mix('split'));
-	is(Idgen::Session::state_of(Generator::acquire($session, $known{split})), 'IG008', "$name: split: the old incarnations are over");
-	is($session->sqlstate("SELECT idgen_next('refuse')"), 'IG007', "$name: refuse: nothing is issued");
-	is($session->sqlstate("SELECT idgen_activate('refuse')"), 'IG007', "$name: refuse: to nobody");
-	is($session->sqlstate("SELECT idgen_adopt_namespace('refuse')"), '', "$name: refuse: until it is adopted");
+	is(Idgen::Session::state_of(Generator::acquire($session, $known{split})), 'IG008', "$name: an old incarnation of split has ended [S5]");
+	is($session->sqlstate("SELECT idgen_next('refuse')"), 'IG007', "$name: a call in refuse is refused [S9]");
+	is($session->sqlstate("SELECT idgen_activate('refuse')"), 'IG007', "$name: an activation in refuse is refused [S9]");
+	is($session->sqlstate("SELECT idgen_adopt_namespace('refuse')"), '', "$name: refuse can be adopted");
 	my $least = served_after_fence($ledger, $session, $name, [ 'refuse', 'fence' ], at_most => 10 + 5 + $clock_behind_s + 1);
-	is(Idgen::Session::state_of(Generator::acquire($session, $known{$_})), 'IG008', "$name: $_: the old incarnations are over") foreach qw(refuse fence);
-	ok($new->wait_for(1000), "$name: split has gone on meanwhile");
-	in_order($new->stop, "$name: new server", '');
-	in_order($reads->stop, "$name: reading from before the promotion to after it", '');
+	is(Idgen::Session::state_of(Generator::acquire($session, $known{$_})), 'IG008', "$name: an old incarnation of $_ has ended [S5]") foreach qw(refuse fence);
+	ok($new->wait_for(1000), "$name: split goes on while others are fenced");
+	in_order($new->stop, "$name, new server", '');
+	in_order($reads->stop, "$name, reading through the promotion", '');
 
-	# They could do nothing but issue to the end of their grants.
+	# The external generators could do nothing but issue to the end of their grants.
 	foreach my $namespace (@namespaces)
 	{
 		$run{$namespace}->kill('KILL');
 		$run{$namespace}->finish;
 		my @ids = map { [ Generator::ids_in($_) ] } glob "$directory/dies-$namespace.*";
-		cmp_ok(scalar(map { @$_ } @ids), '>', 500, "$name: $namespace: the external generator has issued");
+		cmp_ok(scalar(map { @$_ } @ids), '>', 500, "$name: the external generator in $namespace has issued");
 		$ledger->add($namespace, @$_) foreach @ids;
 		next if $namespace eq 'split';
 		my $greatest = max($ledger->greatest($namespace, $load), (map { $_->[-1] } @ids), $of_held{$namespace}[-1]);
-		cmp_ok($least->{$namespace}, '>', $greatest, "$name: $namespace: the new IDs are above all old ones");
+		cmp_ok($least->{$namespace}, '>', $greatest, "$name: the new IDs of $namespace are above all old ones [S9]");
 	}
 	$ledger->is_unique($name);
 	$_->stop('immediate') foreach $standby;
 	return;
 }
 
-# The old primary lives on, and so do its clients: both halves are in use at the same time.
+# The old primary and its clients live on: both halves of the workers are in use at the same time.
 sub primary_lives
 {
 	my $name = 'living primary';
@@ -193,8 +193,8 @@ sub primary_lives
 	my $standby = standby_of($primary, 'lives_standby', clock => $clock);
 	my $load = $ledger->start($primary, clients => 4, mix => mix('split'));
 	my $run = Generator->start($primary, namespace => 'split', generators => 3, rate => 1000, length => 10000, ledger => "$directory/lives");
-	ok($load->wait_for(1000), "$name: it is in use");
-	ok(wait_until(sub { @{ Generator::grants_in(glob "$directory/lives.*") } > 3 }), "$name: by external generators too");
+	ok($load->wait_for(1000), "$name: the old primary is in use");
+	ok(wait_until(sub { @{ Generator::grants_in(glob "$directory/lives.*") } > 3 }), "$name: external generators acquire grants from the old primary");
 	ok(cut_off($standby), "$name: the standby is cut off");
 	grants_more($primary, $name);
 	nothing_wrong_on($standby, $name);
@@ -206,18 +206,19 @@ sub primary_lives
 	my $new_run = Generator->start($standby, namespace => 'split', generators => 3, rate => 1000, length => 10000, ledger => "$directory/reborn");
 	my $count = $ENV{QUICK} ? 3000 : 20000;
 	ok($new->wait_for($count) && $load->wait_for($count), "$name: both servers are in use");
-	# The clock of the new one is behind: it must get to where the old one was when they parted.
+	# The clock of the new server is behind: it must get to where the old one was when they parted.
 	my $parted = $ledger->greatest('split', $load);
-	ok(wait_until(sub { $session->value("SELECT idgen_next('split') >> 16") > $parted >> 16 }), "$name: the new one has come to the old one's time");
-	ok($new->wait_for(1000) && $load->wait_for(1000), "$name: and goes on");
-	in_order($load->stop, "$name: old server", '');
-	in_order($new->stop, "$name: new server", '');
-	foreach my $stats ($run->stop, $new_run->stop)
+	ok(wait_until(sub { $session->value("SELECT idgen_next('split') >> 16") > $parted >> 16 }), "$name: the new server gets to the time at which they parted");
+	ok($new->wait_for(1000) && $load->wait_for(1000), "$name: both servers issue after that time");
+	in_order($load->stop, "$name, old server", '');
+	in_order($new->stop, "$name, new server", '');
+	foreach my $side ([ 'old', $run->stop ], [ 'new', $new_run->stop ])
 	{
-		ok($stats->{exit} == 0 && $stats->{ids} > 1000, "$name: external generators issue $stats->{ids} IDs") or diag(explain($stats));
+		my $stats = $side->[1];
+		ok($stats->{exit} == 0 && $stats->{ids} > 1000, "$name: external generators of the $side->[0] server issue $stats->{ids} IDs") or diag(explain($stats));
 	}
-	is(classes_of($primary, 'split'), 1, "$name: the old one has kept to the odd workers");
-	is(classes_of($standby, 'split'), 0, "$name: and the new one to the even ones");
+	is(classes_of($primary, 'split'), 1, "$name: the old server has kept to the odd workers [S9]");
+	is(classes_of($standby, 'split'), 0, "$name: the new server has kept to the even workers [S9]");
 	$ledger->add('split', Generator::ids_in($_)) foreach glob("$directory/lives.*"), glob("$directory/reborn.*");
 	$ledger->is_unique($name);
 	$_->stop('immediate') foreach $primary, $standby;
@@ -237,26 +238,26 @@ sub lagging_one
 	my ($a, $b) = map { standby_of($primary, $_, backup => 'both') } qw(a b);
 	$primary->append_conf('postgresql.conf', "synchronous_standby_names = 'ANY 1 (a, b)'");
 	$primary->reload;
-	ok($primary->poll_query_until('postgres', "SELECT count(*) = 2 FROM pg_stat_replication WHERE sync_state = 'quorum'"), "$name: either confirms");
+	ok($primary->poll_query_until('postgres', "SELECT count(*) = 2 FROM pg_stat_replication WHERE sync_state = 'quorum'"), "$name: either standby confirms");
 	my $load = $ledger->start($primary, clients => 6, mix => [ @{ mix(@namespaces) }, [ 2, 'INSERT INTO entries (client) VALUES (:client) RETURNING id', 'split' ] ]);
 	my %run = map { $_ => Generator->start($primary, namespace => $_, generators => 2, rate => 500, length => 2000, ledger => "$directory/quorum-$_") } @namespaces;
-	ok($load->wait_for(1000), "$name: it is in use");
+	ok($load->wait_for(1000), "$name: the primary is in use");
 	ok(cut_off($b), "$name: one standby is left behind");
 	grants_more($primary, $name);
-	ok($load->wait_for(1000), "$name: commits go on with the other");
-	ok(crash($primary), "$name: the primary dies");
-	in_order($load->stop, $name, '57P0[123]');
+	ok($load->wait_for(1000), "$name: commits go on with the other standby");
+	ok(crash($primary), "$name: the primary is killed");
+	in_order($load->stop, "$name, old server", '57P0[123]');
 	nothing_wrong_on($_, $name) foreach $a, $b;
 
 	my $rows = $b->safe_psql('postgres', 'SELECT count(*) FROM entries');
-	cmp_ok($rows, '<', $a->safe_psql('postgres', 'SELECT count(*) FROM entries'), "$name: it lacks rows that were confirmed");
+	cmp_ok($rows, '<', $a->safe_psql('postgres', 'SELECT count(*) FROM entries'), "$name: the standby lacks rows that were confirmed");
 	my $began = promote($b, $name);
 	my $session = Idgen::Session->new($b);
 	at_once($session, $ledger, $began, $name);
 	my $least = served_after_fence($ledger, $session, $name, ['fence'], at_most => 2 + 1 + 1);
 	my $new = $ledger->start($b, clients => 4, mix => mix(@namespaces));
-	ok($new->wait_for(2000), "$name: it goes on");
-	in_order($new->stop, "$name: new server", '');
+	ok($new->wait_for(2000), "$name: the promoted server goes on");
+	in_order($new->stop, "$name, new server", '');
 	foreach my $namespace (@namespaces)
 	{
 		$run{$namespace}->kill('KILL');
@@ -264,14 +265,14 @@ sub lagging_one
 		$ledger->add($namespace, Generator::ids_in($_)) foreach glob "$directory/quorum-$namespace.*";
 	}
 	cmp_ok($least->{fence}, '>', max($ledger->greatest('fence', $load), map { Generator::ids_in($_) } glob "$directory/quorum-fence.*"),
-		"$name: fence: the new IDs are above all old ones");
+		"$name: the new IDs of fence are above all old ones [S9]");
 	$ledger->is_unique($name);
 	$_->stop('immediate') foreach $a, $b;
 	return;
 }
 
-# A promoted server is lost at once, and its standby promoted: that one would use the half of the
-# first server, which may have granted until a moment ago.
+# A promoted server is lost at once, and its standby is promoted, which would use the half of the first server. That
+# one may have granted until a moment ago.
 sub twice
 {
 	my $name = 'promoted twice';
@@ -281,30 +282,31 @@ sub twice
 	my $second = standby_of($primary, 'second', backup => 'all');
 	my $third = standby_of($primary, 'third', backup => 'all', upstream => $second);
 	my $load = $ledger->start($primary, clients => 4, mix => mix('split'));
-	ok($load->wait_for(1000), "$name: the first is in use");
+	ok($load->wait_for(1000), "$name: the first server is in use");
 	my $holder = Idgen::Session->new($primary);
 	my $held = Generator::activate($holder, 'split');
 	my @ids = Generator::ids_of($held, $worker_bits, $sequence_bits);
 	$held = Generator::next_grant($holder, $held, length => "'6 s'");
 	$ledger->add('split', @ids, Generator::ids_of($held, $worker_bits, $sequence_bits));
-	ok(crash($primary), "$name: and dies");
-	in_order($load->stop, $name, '57P0[123]');
+	ok(crash($primary), "$name: the first server is killed");
+	in_order($load->stop, "$name, first server", '57P0[123]');
 	$holder->close;
 
 	my $began = promote($second, $name);
 	my $session = Idgen::Session->new($second);
 	at_once($session, $ledger, $began, $name);
 	nothing_wrong_on($third, $name);
-	promote($third, "$name: the third");
+	promote($third, "$name, third server");
 	my $new = Idgen::Session->new($third);
 	# The second lives, and issues beside it from the other half.
 	$load = $ledger->start($second, clients => 2, mix => mix('split'));
 	served_after_fence($ledger, $new, $name, ['split'], at_most => 6 + 5 + 1);
 	my $last = $ledger->start($third, clients => 4, mix => mix('split'));
-	ok($load->wait_for(500) && $last->wait_for(2000), "$name: both issue");
-	in_order($_->stop, $name, '') foreach $load, $last;
-	is(classes_of($second, 'split'), 0, "$name: the second has the even workers");
-	is(classes_of($third, 'split'), 1, "$name: the third the odd ones");
+	ok($load->wait_for(500) && $last->wait_for(2000), "$name: the second and the third server issue side by side");
+	in_order($load->stop, "$name, second server", '');
+	in_order($last->stop, "$name, third server", '');
+	is(classes_of($second, 'split'), 0, "$name: the second server has kept to the even workers [S9]");
+	is(classes_of($third, 'split'), 1, "$name: the third server has kept to the odd workers [S9]");
 	$ledger->is_unique($name);
 	$_->stop('immediate') foreach $second, $third;
 	return;
@@ -321,36 +323,37 @@ sub two_masters
 	# The original keeps the lower half of the workers, and gives up the upper one before it is copied.
 	$first->safe_psql('postgres', "SELECT idgen_adopt_namespace('$_', first_worker => 0, last_worker => 7)") foreach @namespaces;
 	my $session = Idgen::Session->new($first);
-	served_after_fence($ledger, $session, "$name: the first", \@namespaces, at_most => 2 + 1 + 1);
+	served_after_fence($ledger, $session, "$name, first", \@namespaces, at_most => 2 + 1 + 1);
 	my $second = idgen_node('second_master', streaming => 1, extension => 0, conf => conf(1));
-	$first->command_ok([ 'pg_dump', '-d', 'postgres', '-f', "$directory/master" ], "$name: a dump");
-	$second->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', 'postgres', '-f', "$directory/master" ], "$name: is restored");
+	$first->command_ok([ 'pg_dump', '-d', 'postgres', '-f', "$directory/master" ], "$name: pg_dump dumps the first");
+	$second->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', 'postgres', '-f', "$directory/master" ], "$name: psql restores the dump on the second");
 	$session = Idgen::Session->new($second);
-	is($session->sqlstate("SELECT idgen_next('$_')"), 'IG007', "$name: the second issues nothing in $_") foreach @namespaces;
-	is($session->sqlstate("SELECT idgen_adopt_namespace('$_', first_worker => 8, last_worker => 15)"), '', "$name: until it adopts the other workers") foreach @namespaces;
-	served_after_fence($ledger, $session, "$name: the second", \@namespaces, at_most => 2 + 1 + 1);
+	is($session->sqlstate("SELECT idgen_next('$_')"), 'IG007', "$name: the second issues nothing in $_ [S9]") foreach @namespaces;
+	is($session->sqlstate("SELECT idgen_adopt_namespace('$_', first_worker => 8, last_worker => 15)"), '', "$name: the second can adopt the other workers in $_") foreach @namespaces;
+	served_after_fence($ledger, $session, "$name, second", \@namespaces, at_most => 2 + 1 + 1);
 	my $standby = standby_of($second, 'second_standby');
 	my @loads = map { $ledger->start($_, clients => 4, mix => mix(@namespaces)) } $first, $second;
-	ok($_->wait_for(3000), "$name: both issue") foreach @loads;
-	ok(cut_off($standby), "$name: the standby of one is cut off");
+	ok($loads[$_]->wait_for(3000), "$name: the " . (qw(first second))[$_] . ' issues beside the other one') foreach keys @loads;
+	ok(cut_off($standby), "$name: the standby of the second is cut off");
 	grants_more($second, $name);
 	nothing_wrong_on($standby, $name);
 	$session->close;
-	ok(crash($second), "$name: that one dies");
-	in_order($loads[1]->stop, $name, '57P0[123]');
+	ok(crash($second), "$name: the second is killed");
+	in_order($loads[1]->stop, "$name, second", '57P0[123]');
 	my $began = promote($standby, $name);
 	$session = Idgen::Session->new($standby);
 	at_once($session, $ledger, $began, $name);
 	my $least = served_after_fence($ledger, $session, $name, ['fence'], at_most => 2 + 1 + 1);
-	cmp_ok($least->{fence}, '>', $ledger->greatest('fence', $loads[1]), "$name: fence: the new IDs are above those of the lost server");
+	cmp_ok($least->{fence}, '>', $ledger->greatest('fence', $loads[1]), "$name: the new IDs of fence are above those of the lost server [S9]");
 	my $new = $ledger->start($standby, clients => 4, mix => mix(@namespaces));
-	ok($new->wait_for(3000) && $loads[0]->wait_for(500), "$name: both go on");
-	in_order($_->stop, $name, '') foreach $new, $loads[0];
+	ok($new->wait_for(3000) && $loads[0]->wait_for(500), "$name: the first and the promoted server go on");
+	in_order($new->stop, "$name, promoted server", '');
+	in_order($loads[0]->stop, "$name, first", '');
 	foreach my $side ([ $first, 0, 7 ], [ $standby, 8, 15 ])
 	{
 		my ($node, $from, $to) = @$side;
 		is($node->safe_psql('postgres', "SELECT count(*) > 0 AND bool_and(worker BETWEEN $from AND $to) FROM _idgen.idgen_grant g JOIN _idgen.idgen_authority a USING (namespace)
-			WHERE granted_at >= recorded_at"), 't', "$name: workers from $from to $to");
+			WHERE granted_at >= recorded_at"), 't', "$name: all new grants are of workers from $from to $to [S2]");
 	}
 	$ledger->is_unique($name);
 	$_->stop('immediate') foreach $first, $standby;

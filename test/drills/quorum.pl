@@ -29,7 +29,7 @@ sub set
 	my $session = Idgen::Session->new($server);
 	$session->query("ALTER SYSTEM SET synchronous_standby_names = '$names'");
 	$session->query('SELECT pg_reload_conf()');
-	ok(wait_until(sub { Idgen::Session->new($server)->value('SHOW synchronous_standby_names') eq $names }), "synchronous_standby_names = '$names'");
+	ok(wait_until(sub { Idgen::Session->new($server)->value('SHOW synchronous_standby_names') eq $names }), $server->name . " has the setting synchronous_standby_names = '$names'");
 	return;
 }
 
@@ -56,7 +56,8 @@ sub promote
 	$standby->append_conf('postgresql.conf', "primary_conninfo = 'host=/nonexistent'");
 	$clock->start($standby);
 	$standby->promote;
-	cmp_ok($standby->safe_psql('postgres', 'SELECT ' . Time::HiRes::time() . ' - extract(epoch FROM clock_timestamp())'), '>', 3, 'its clock is behind');
+	cmp_ok($standby->safe_psql('postgres', 'SELECT ' . Time::HiRes::time() . ' - extract(epoch FROM clock_timestamp())'), '>', 3,
+		'the clock of ' . $standby->name . ' is behind');
 	my $name = $standby->name . '_standby';
 	my $own = standby($standby, $name);
 	set($standby, $name);
@@ -67,10 +68,10 @@ sub end_load
 {
 	my ($load) = @_;
 	my $stats = $load->stop;
-	is($stats->{failure}, '', 'the load ran to its end');
-	is($stats->{unanswered}, 0, 'every call was answered');
-	is(join(' ', grep { !/^IG00[1235]$/ } keys %{ $stats->{errors} }), '', 'no errors but those of waiting') or diag(explain($stats));
-	cmp_ok($stats->{longest_ms}, '<', (1 + $Idgen::Node::grace) * 1000, 'within their bounds');
+	is($stats->{failure}, '', "load $load->{number} ran to its end");
+	is($stats->{unanswered}, 0, "every call of load $load->{number} was answered [S10]");
+	is(join(' ', grep { !/^IG00[1235]$/ } keys %{ $stats->{errors} }), '', "load $load->{number} met no errors but those of waiting") or diag(explain($stats));
+	cmp_ok($stats->{longest_ms}, '<', (1 + $Idgen::Node::grace) * 1000, "no call of load $load->{number} took longer than its bound [S10]");
 	return;
 }
 
@@ -90,7 +91,7 @@ sub cluster
 	return ($primary, @standbys);
 }
 
-# The old side issues no more, and stopped in time.
+# The old side stops issuing, and in time.
 sub stops
 {
 	my ($load) = @_;
@@ -100,8 +101,8 @@ sub stops
 		my $now = ($load->progress)[0];
 		($ids, $since) = ($now, Idgen::Session::now_us()) if $now != $ids;
 		Idgen::Session::now_us() - $since > 2e6;
-	}, 60), 'no standby confirms: the old side stops');
-	cmp_ok(($since - $stopped) / 1e6, '<', $horizon + $Idgen::Node::grace, 'within the horizon');
+	}, 60), 'the old side stops issuing when no standby confirms [S4]');
+	cmp_ok(($since - $stopped) / 1e6, '<', $horizon + $Idgen::Node::grace, 'the old side stops issuing within the horizon');
 	return;
 }
 
@@ -110,25 +111,25 @@ sub stops
 {
 	my ($primary, $a, $b) = cluster('x', 'FIRST 1 (xa, xb)');
 	my $load = $ledger->start($primary, clients => 8, mix => mix(@namespaces));
-	ok($load->wait_for(3000), 'a load runs');
+	ok($load->wait_for(3000), 'the first primary issues while both standbys confirm');
 	my $lagging = receiver($b);
 	kill 'STOP', $lagging;
-	ok($load->wait_for(3000), 'the standby named first confirms alone');
+	ok($load->wait_for(3000), 'the first primary issues while only the standby named first confirms');
 	kill 'STOP', receiver($a);
 	stops($load);
 	my $own = promote($a);
 	my $load_new = $ledger->start($a, clients => 8, mix => mix(@namespaces));
-	ok($load_new->wait_for(3000, 30), 'the promoted server issues, while clients ask the old one');
+	ok($load_new->wait_for(3000, 30), 'the promoted server issues while clients ask the old primary');
 	end_load($load);
 
 	# "trust" needs an old primary that grants no more; "split" does not.
 	kill 'CONT', $lagging;
 	$load = $ledger->start($primary, clients => 8, mix => mix('halved'));
-	ok($load->wait_for(3000, 30), 'the old one issues again, with another standby');
-	ok($load_new->wait_for(3000, 30), 'so does the new one');
+	ok($load->wait_for(3000, 30), 'the old primary issues again when another standby confirms');
+	ok($load_new->wait_for(3000, 30), 'the promoted server goes on beside the old primary');
 	end_load($_) foreach $load, $load_new;
 	$_->stop('immediate') foreach $primary, $a, $b, $own;
-	$ledger->is_unique('the standby that confirmed promoted');
+	$ledger->is_unique('the standby that confirmed is promoted');
 }
 
 # --- ANY 1 of two, and the one that lags is promoted, with the old primary alive and confirmed.
@@ -136,15 +137,15 @@ sub stops
 {
 	my ($primary, $a, $b) = cluster('y', 'ANY 1 (ya, yb)');
 	my $load = $ledger->start($primary, clients => 8, label => 'second', mix => [ map { [ $_->[0], $_->[1], 'second' ] } @{ mix('halved') } ]);
-	ok($load->wait_for(3000), 'a load runs');
+	ok($load->wait_for(3000), 'the second primary issues while either standby confirms');
 	kill 'STOP', receiver($b);
-	ok($load->wait_for(10_000), 'one standby confirms, the other one lags');
+	ok($load->wait_for(10_000), 'the second primary issues while one standby confirms and the other one lags');
 	my $own = promote($b);
 	my $load_new = $ledger->start($b, clients => 8, label => 'second', mix => [ map { [ $_->[0], $_->[1], 'second' ] } @{ mix('halved') } ]);
-	ok($load_new->wait_for(3000, 30), 'the one that lagged is promoted and issues');
-	ok($load->wait_for(3000, 30), 'and so does the old primary');
+	ok($load_new->wait_for(3000, 30), 'the standby that lagged issues when it is promoted');
+	ok($load->wait_for(3000, 30), 'the old primary goes on beside the standby that lagged');
 	end_load($_) foreach $load, $load_new;
 	$_->stop('immediate') foreach $primary, $a, $b, $own;
-	$ledger->is_unique('the standby that lagged promoted');
+	$ledger->is_unique('the standby that lagged is promoted');
 }
 done_testing();

@@ -2,10 +2,10 @@
 # in quick succession, an old primary that wakes up or is rewound and promoted again, restores beside a
 # living original, histories that are incomplete or name a target, standbys that have missed what was
 # decided. External generators hold grants to the horizon across all of it, and a namespace has hardly
-# more workers than its holders, so that a part that is used twice repeats at once.
+# more workers than its holders, so that a part that is used twice repeats IDs at once.
 #
-# What "split" and "trust" do at the first use of a server is compared with the rule, reckoned here from
-# the record, the history files and the clock: a fence is where the rule says so, and nowhere else.
+# What "split" and "trust" do at the first use of a server is compared with the rule, which is computed here from
+# the record, the history files and the clock: there is a fence where the rule says so, and nowhere else.
 #
 # QUICK=1 leaves out the restores and the cascade.
 use strict;
@@ -65,12 +65,13 @@ sub in_order
 {
 	my ($stats, $name, $allowed) = @_;
 	is($stats->{failure}, '', "$name: the load ran to its end");
-	is(join(' ', grep { !/^($allowed)$/ } sort keys %{ $stats->{errors} }), '', "$name: and without errors") or diag(explain($stats));
+	is(join(' ', grep { !/^($allowed)$/ } sort keys %{ $stats->{errors} }), '', "$name: the load met no unexpected errors") or diag(explain($stats));
 	return;
 }
 
-# External generators get grants to the horizon, the same ones for as long as a server lives, and as many as may be. They may issue in
-# each tick of them whatever becomes of the server: all that is in the ledger.
+# External generators get grants to the horizon, and as many as a role may have. The generators of a server stay the
+# same as long as it lives. They may issue in each tick of their grants whatever becomes of the server, and all those
+# IDs are put into the ledger.
 sub hold
 {
 	my ($ledger, $server, @namespaces) = @_;
@@ -107,7 +108,7 @@ sub promote
 
 sub timeline_of { return hex(substr($_[0]->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_lsn())'), 0, 8)); }
 
-# --- the rule, reckoned apart from the product
+# --- the rule, computed apart from the product
 
 # The history of a server's timeline: [ [ timeline, names a target ], ... ], undef if there is none.
 sub history_of
@@ -118,7 +119,7 @@ sub history_of
 	return [ map { [ $_->[0], $_->[1] ne 'no recovery target specified' ] } map { [ /^(\d+)\t\S+\t(.*)$/ ] } grep { /^\d/ } split /\n/, slurp_file($path) ];
 }
 
-# When timelines are known to have begun, of those that tell of the part of this server's timeline.
+# The known times at which those timelines began that tell something about the part of this server's timeline.
 sub times_of
 {
 	my ($server, $present, $parts, $history, $recorded, $recorded_at) = @_;
@@ -139,8 +140,8 @@ sub record
 		FROM _idgen.idgen_authority a JOIN _idgen.idgen_namespace n ON n.name = namespace WHERE namespace = '$namespace'");
 }
 
-# The first use of a server: what it did, "at once" or "fenced". Its IDs are in the ledger; $name is that of a
-# check of the rule, which knows only "split" and "trust".
+# The first use of a namespace on a server. Returns what the server did, "at once" or "fenced", and puts the IDs into the
+# ledger. It compares that with the rule, which is about "split" and "trust" only.
 sub first_use
 {
 	my ($ledger, $server, $namespace, $name) = @_;
@@ -153,7 +154,7 @@ sub first_use
 	my $result = $session->query("SELECT idgen_next_batch(200, '$namespace')");
 	my $did = $session->value($fences) > $before ? 'fenced' : 'at once';
 
-	is(Idgen::Session::state_of($result), '', "$name: $namespace is served") or diag(explain($result->{error}));
+	is(Idgen::Session::state_of($result), '', "$name: $namespace is served at its first use") or diag(explain($result->{error}));
 	$ledger->add($namespace, $result) if $ledger;
 	my $to = $session->value("SELECT extract(epoch FROM recorded_at) FROM _idgen.idgen_authority WHERE namespace = '$namespace'");
 	$session->close;
@@ -164,21 +165,24 @@ sub first_use
 	if ($known && $promotion eq 'split' && $present > $parts)
 	{
 		my @times = times_of($server, $present, $parts, $history, $recorded, $recorded_at);
-		# Between these two it was judged, in a transaction that began at the second; at a busy moment both are possible.
+		# The server judged between these two times, in a transaction that began at the second; at a busy moment both
+		# outcomes are possible.
 		$least = grep { $from - $_ >= $horizon_s + $error_s } @times;
 		$most = grep { $to + 1 - $_ >= $horizon_s + $error_s } @times;
 	}
-	ok($did eq 'at once' ? $most : !$least, "$name: $namespace, timeline $present of " . join(',', map { $_->[0] } @{ $history // [] }) . ", recorded on $recorded: $did, by the rule")
+	my $ancestors = join(',', map { $_->[0] } @{ $history // [] }) || 'none';
+	ok($did eq 'at once' ? $most : !$least, "$name: the rule for $namespace on timeline $present after $ancestors, recorded on $recorded, says \"$did\" [S9]")
 	  or diag(explain([ $from, $to, $history, $recorded_at ]));
 	return $did;
 }
 
-# All of what was granted since the server took over is of one part.
+# Checks that all that was granted since the server took over is of one part of the workers.
 sub part_is
 {
 	my ($server, $namespace, $part, $name) = @_;
 	is($server->safe_psql('postgres', "SELECT string_agg(DISTINCT (worker % split_parts)::text, ' ') FROM _idgen.idgen_grant g JOIN _idgen.idgen_authority a USING (namespace)
-		JOIN _idgen.idgen_namespace n ON n.name = namespace WHERE namespace = '$namespace' AND granted_at >= recorded_at"), $part, "$name: workers of part $part of $namespace");
+		JOIN _idgen.idgen_namespace n ON n.name = namespace WHERE namespace = '$namespace' AND granted_at >= recorded_at"), $part,
+		"$name: all new grants of $namespace are of part $part of the workers [S9]");
 	return;
 }
 
@@ -211,8 +215,8 @@ sub zombie
 	my @namespaces = qw(two many);
 	my $load = $ledger->start($old, clients => 4, mix => mix(@namespaces));
 	my $once = $ledger->start($old, clients => 2, mix => mix(qw(fence refuse)));
-	ok($load->wait_for(1000) && $once->wait_for(500), "$name: it is in use");
-	in_order($once->stop, $name, '');
+	ok($load->wait_for(1000) && $once->wait_for(500), "$name: the old server is in use");
+	in_order($once->stop, "$name, before the promotion", '');
 	hold($ledger, $old, @namespaces, 'fence', 'refuse', 'fence_rare');
 	ok(cut_off($new), "$name: the standby is cut off");
 	hold($ledger, $old, qw(many));
@@ -224,63 +228,62 @@ sub zombie
 	my $load_new;
 	foreach my $namespace (@namespaces)
 	{
-		is(first_use($ledger, $new, $namespace, $name), 'at once', "$name: $namespace goes on at once");
+		is(first_use($ledger, $new, $namespace, $name), 'at once', "$name: the promoted server goes on at once in $namespace [S9]");
 	}
 	$load_new = $ledger->start($new, clients => 4, mix => mix(@namespaces));
 	ok($load_new->wait_for(500), "$name: the promoted server is in use");
 	kill 'CONT', @pids;
-	ok($load->wait_for(2000) && $load_new->wait_for(2000), "$name: so is the old one again, which has noticed nothing");
+	ok($load->wait_for(2000) && $load_new->wait_for(2000), "$name: both servers issue when the old one wakes up");
 	hold($ledger, $new, @namespaces);
-	in_order($load->stop, "$name: old server", '');
+	in_order($load->stop, "$name, old server", '');
 	hold($ledger, $old, 'many');
-	part_is($old, 'two', 1, "$name: the old one");
-	part_is($new, 'two', 0, "$name: the new one");
+	part_is($old, 'two', 1, "$name, old server");
+	part_is($new, 'two', 0, "$name, new server");
 	my $session = Idgen::Session->new($new);
-	is($session->sqlstate("SELECT idgen_next('refuse')"), 'IG007', "$name: refuse: nothing is issued");
-	is($session->sqlstate("SELECT idgen_adopt_namespace('refuse')"), '', "$name: refuse: until it is adopted");
-	is(first_use($ledger, $new, 'fence', $name), 'fenced', "$name: fence is fenced");
-	is(Idgen::Session::state_of($session->query("SELECT idgen_next('refuse')")), '', "$name: refuse goes on after a fence");
+	is($session->sqlstate("SELECT idgen_next('refuse')"), 'IG007', "$name: the promoted server issues nothing in refuse [S9]");
+	is($session->sqlstate("SELECT idgen_adopt_namespace('refuse')"), '', "$name: refuse can be adopted");
+	is(first_use($ledger, $new, 'fence', $name), 'fenced', "$name: the promoted server fences fence [S9]");
+	is(Idgen::Session::state_of($session->query("SELECT idgen_next('refuse')")), '', "$name: refuse goes on after it was adopted");
 	$session->close;
-	$ledger->is_unique("$name awake");
+	$ledger->is_unique("$name, two servers side by side");
 
-	# Its part is that of the next promotion.
+	# The part of the old server is that of the next promotion.
 	$old->stop;
 	my $stopped = Idgen::Session::now_us();
 	$new->safe_psql('postgres', 'CHECKPOINT');
-	$old->command_ok([ 'pg_rewind', '-D', $old->data_dir, '--source-server', $new->connstr('postgres'), '-R' ], "$name: it is rewound");
+	$old->command_ok([ 'pg_rewind', '-D', $old->data_dir, '--source-server', $new->connstr('postgres'), '-R' ], "$name: pg_rewind rewinds the old server");
 	$old->append_conf('postgresql.conf', "port = " . $old->port . "\nunix_socket_directories = '" . $old->host . "'");
 	$old->append_conf('postgresql.auto.conf', "primary_conninfo = '" . $new->connstr . ' application_name=' . $old->name . "'");
 	$old->start;
 	$new->wait_for_catchup($old, 'replay', $new->lsn('flush'));
-	ok(passed($stopped, $horizon_s + $error_s), "$name: what it granted is over");
+	ok(passed($stopped, $horizon_s + $error_s), "$name: the grants of the old server have ended");
 	hold($ledger, $new, @namespaces, 'fence');
 	$new->wait_for_catchup($old, 'replay', $new->lsn('flush'));
-	ok(crash($new), "$name: the new server dies");
-	in_order($load_new->stop, "$name: new server", '57P0[123]');
+	ok(crash($new), "$name: the new server is killed");
+	in_order($load_new->stop, "$name, new server", '57P0[123]');
 
 	$name = 'rewound';
 	promote($old);
 	my @control = map { $old->safe_psql('postgres', "SELECT control_inode FROM _idgen.idgen_authority WHERE namespace = '$_'") } qw(fence fence_rare);
-	isnt($control[0], $control[1], "$name: one record is of the other server, one of its own files");
-	is(timeline_of($old), 3, "$name: it is promoted again");
+	isnt($control[0], $control[1], "$name: one record is of the other server, one is of the server's own files");
+	is(timeline_of($old), 3, "$name: the rewound server is promoted to timeline 3");
 	$held{ $old->name } = undef;
-	is(first_use($ledger, $old, $_, $name), 'at once', "$name: $_ goes on at once") foreach @namespaces;
+	is(first_use($ledger, $old, $_, $name), 'at once', "$name: the promoted server goes on at once in $_ [S9]") foreach @namespaces;
 	part_is($old, $_->[0], $_->[1], $name) foreach [ 'two', 1 ], [ 'many', 3 ];
 	$session = Idgen::Session->new($old);
-	is($session->sqlstate("SELECT idgen_next('refuse')"), 'IG007', "$name: refuse: nothing is issued");
+	is($session->sqlstate("SELECT idgen_next('refuse')"), 'IG007', "$name: the promoted server issues nothing in refuse [S9]");
 	served_after_fence($ledger, $session, $name, [qw(fence fence_rare)], at_most => $horizon_s + $error_s + 0.1);
-	is($session->value("SELECT fences FROM idgen_stat_namespace WHERE namespace = '$_'"), 1, "$name: it is not the same server for $_") foreach qw(fence fence_rare);
+	is($session->value("SELECT fences FROM idgen_stat_namespace WHERE namespace = '$_'"), 1, "$name: the server is not the same server for $_, and fences it [S9]") foreach qw(fence fence_rare);
 	$session->close;
 	$load = $ledger->start($old, clients => 4, mix => mix(@namespaces, 'fence'));
-	ok($load->wait_for(1000), "$name: it is in use");
+	ok($load->wait_for(1000), "$name: the promoted server is in use");
 	in_order($load->stop, $name, '');
 	$ledger->is_unique($name);
 	$old->stop('immediate');
 	return;
 }
 
-# --- "trust": the old primary wakes up and nobody confirms to it; then histories that say nothing, or
-# --- name a target
+# --- "trust": the old primary wakes up, and no standby confirms to it; then histories that say nothing, or name a target
 
 sub trusting
 {
@@ -293,7 +296,7 @@ sub trusting
 	$old->reload;
 	ok($old->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'"), "$name: a standby confirms");
 	my $load = $ledger->start($old, clients => 4, mix => mix('trust'), options => '-c idgen.wait_timeout=1s');
-	ok($load->wait_for(1000), "$name: it is in use");
+	ok($load->wait_for(1000), "$name: the old primary is in use");
 	hold($ledger, $old, 'trust');
 	my @pids = server_pids($old);
 	kill 'STOP', @pids;
@@ -301,20 +304,23 @@ sub trusting
 	$new->reload;
 	promote($new);
 	my $receiver = receiver_of($new, 'receives');
-	is(first_use($ledger, $new, 'trust', $name), 'at once', "$name: the standby that confirmed goes on at once");
+	is(first_use($ledger, $new, 'trust', $name), 'at once', "$name: the standby that confirmed goes on at once [S9]");
 	my $load_new = $ledger->start($new, clients => 4, mix => mix('trust'));
 	kill 'CONT', @pids;
-	ok($load_new->wait_for(2000), "$name: it is in use, with the old primary awake");
+	ok($load_new->wait_for(2000), "$name: the promoted server issues while the old primary is awake");
 	my $impatient = Idgen::Session->new($old, options => '-c idgen.wait_timeout=100ms');
-	ok(wait_until(sub { $impatient->sqlstate("SELECT idgen_next('trust')") =~ /^IG00[25]$/ }), "$name: which has nothing confirmed");
+	ok(wait_until(sub { $impatient->sqlstate("SELECT idgen_next('trust')") =~ /^IG00[25]$/ }), "$name: the old primary stops because nothing is confirmed [S4]");
 	$impatient->close;
-	in_order($load->stop, "$name: old server", 'IG00[1235]');
-	in_order($load_new->stop, "$name: new server", '');
+	in_order($load->stop, "$name, old server", 'IG00[1235]');
+	in_order($load_new->stop, "$name, new server", '');
+	# The promotion ended the incarnations of the old one's generators, but these have all workers that their role may
+	# have until their grants end. Until then an activation is IG003.
+	ok($new->poll_query_until('postgres', "SELECT count(*) = 0 FROM idgen_stat_role WHERE namespace = 'trust'"), "$name: the grants that generators held before the promotion end");
 	hold($ledger, $new, 'trust');
-	$ledger->is_unique("$name, with the old primary awake");
+	$ledger->is_unique("$name with the old primary awake");
 	$old->stop('immediate');
 
-	# A server that knows no history of its parent, and one that has none of its own.
+	# A server that does not know the history of its parent, and one that has no history of its own.
 	my $backup = $new->backup_dir . '/late';
 	$new->backup('late');
 	$receiver->kill_kill;
@@ -327,15 +333,15 @@ sub trusting
 	$late->start;
 	ok($late->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()'), "$name: a backup is recovered");
 	$receiver = receiver_of($late, 'receives_late');
-	is_deeply([ map { $_->[0] } @{ history_of($late, 3) } ], [2], "$name: with a history that does not lead back to the first timeline");
-	is(first_use($ledger, $late, 'trust_rare', $name), 'fenced', "$name: it is fenced");
+	is_deeply([ map { $_->[0] } @{ history_of($late, 3) } ], [2], "$name: the history of the recovered server does not lead back to the first timeline");
+	is(first_use($ledger, $late, 'trust_rare', $name), 'fenced', "$name: the recovered server fences trust_rare [S9]");
 	my $history = $late->data_dir . '/pg_wal/00000003.history';
 	rename $history, "$history.away" or die "could not rename: $!";
-	is(first_use($ledger, $late, 'trust_other', $name), 'fenced', "$name: so it is without a history");
+	is(first_use($ledger, $late, 'trust_other', $name), 'fenced', "$name: the recovered server fences trust_other without a history [S9]");
 	hold($ledger, $late, qw(trust_rare trust_other));
 	$receiver->kill_kill;
 	$late->stop('immediate');
-	$ledger->is_unique("$name, with incomplete histories");
+	$ledger->is_unique("$name with incomplete histories");
 	return;
 }
 
@@ -353,58 +359,60 @@ sub siblings
 	$parent->safe_psql('postgres', 'CREATE EXTENSION idgen');
 	create($parent, @namespaces, 'fence');
 	$parent->backup('all');
-	# Each keeps to its parent's timeline, as one does that is further than where its sibling began.
+	# Each keeps to its parent's timeline, as a standby does that has replayed more than its sibling had when it began.
 	my $archive = 'restore_command = \'cp "' . $parent->archive_dir . '/%f" "%p"\'' . "\nrecovery_target_timeline = 'current'\n";
 	my ($first, $second) = map { standby_of($parent, $_, backup => 'all', conf => $archive) } qw(first_sibling second_sibling);
 	my $third = standby_of($parent, 'third_sibling', backup => 'all', clock => $clock, conf => "archive_mode = off\nrecovery_target_timeline = 'current'");
 	my $load = $ledger->start($parent, clients => 4, mix => mix(@namespaces, 'fence'));
 	ok($load->wait_for(1000), "$name: the parent is in use");
-	ok(cut_off($_), "$name: a standby is cut off") foreach $first, $second, $third;
+	ok(cut_off($_), "$name: the standby " . $_->name . ' is cut off') foreach $first, $second, $third;
 	hold($ledger, $parent, @namespaces, 'fence');
-	ok(crash($parent), "$name: the parent dies");
-	in_order($load->stop, $name, '57P0[123]');
+	ok(crash($parent), "$name: the parent is killed");
+	in_order($load->stop, "$name, parent", '57P0[123]');
 
 	promote($first);
-	ok(wait_until(sub { -f $parent->archive_dir . '/00000002.history' }), "$name: the archive has the first one's history");
-	is(first_use($ledger, $first, $_, "$name: the first"), 'at once', "$name: the first goes on at once in $_") foreach @namespaces;
+	ok(wait_until(sub { -f $parent->archive_dir . '/00000002.history' }), "$name: the archive has the history of the first sibling");
+	is(first_use($ledger, $first, $_, "$name, first"), 'at once', "$name: the first sibling goes on at once in $_ [S9]") foreach @namespaces;
 	$load = $ledger->start($first, clients => 2, mix => mix(@namespaces));
 	promote($second);
-	# Its part is that of the parent, of which generators are inside their grants.
-	first_use($ledger, $second, 'two', "$name: the second");
-	is(first_use($ledger, $second, 'many', "$name: the second"), 'at once', "$name: the second goes on at once in many, where nobody had its part");
-	is(timeline_of($_->[0]), $_->[1], "$name: timeline $_->[1]") foreach [ $first, 2 ], [ $second, 3 ];
-	is_deeply([ map { $_->[0] } @{ history_of($second, 3) } ], [1], "$name: one timeline is skipped");
+	# The part of the second sibling in "two" is that of the parent, whose generators are inside their grants.
+	first_use($ledger, $second, 'two', "$name, second");
+	is(first_use($ledger, $second, 'many', "$name, second"), 'at once', "$name: the second sibling goes on at once in many, where nobody had its part [S9]");
+	is(timeline_of($_->[0]), $_->[1], "$name: " . $_->[0]->name . " is on timeline $_->[1]") foreach [ $first, 2 ], [ $second, 3 ];
+	is_deeply([ map { $_->[0] } @{ history_of($second, 3) } ], [1], "$name: the history of the second sibling skips the first one's timeline");
 	my $other = $ledger->start($second, clients => 2, mix => mix(@namespaces));
-	ok($load->wait_for(1000) && $other->wait_for(1000), "$name: both are in use");
+	ok($load->wait_for(1000) && $other->wait_for(1000), "$name: the first and the second sibling are in use");
 	hold($ledger, $first, @namespaces);
 	hold($ledger, $second, @namespaces);
-	part_is($first, 'two', 0, "$name: the first");
-	part_is($second, 'two', 1, "$name: the second");
-	part_is($first, 'many', 2, "$name: the first");
-	part_is($second, 'many', 3, "$name: the second");
+	part_is($first, 'two', 0, "$name, first");
+	part_is($second, 'two', 1, "$name, second");
+	part_is($first, 'many', 2, "$name, first");
+	part_is($second, 'many', 3, "$name, second");
 	$ledger->is_unique("$name with a common archive");
 
-	# Without one the third has the timeline of the first; that one granted nothing for horizon + clock error.
-	in_order($load->stop, "$name: the first", '');
+	# Without a common archive the third gets the timeline of the first, which has granted nothing for horizon + clock
+	# error.
+	in_order($load->stop, "$name, first", '');
 	hold($ledger, $first, @namespaces);
-	ok(crash($first), "$name: the first dies");
+	ok(crash($first), "$name: the first sibling is killed");
 	my $died = Idgen::Session::now_us();
 	$clock->set('-' . ($error_s - 0.1) . 's');
-	ok(passed($died, $horizon_s + $error_s), "$name: all that it granted is over, by a clock that is right");
+	ok(passed($died, $horizon_s + $error_s), "$name: the grants of the first sibling have ended by a clock that is right");
 	promote($third);
-	is(timeline_of($third), 2, "$name: the third has the timeline of the first");
-	is(first_use($ledger, $third, $_, "$name: the third"), 'at once', "$name: the third goes on at once in $_") foreach @namespaces;
+	is(timeline_of($third), 2, "$name: the third sibling has the timeline of the first");
+	is(first_use($ledger, $third, $_, "$name, third"), 'at once', "$name: the third sibling goes on at once in $_ [S9]") foreach @namespaces;
 	my $last = $ledger->start($third, clients => 2, mix => mix(@namespaces));
-	ok($other->wait_for(500) && $last->wait_for(1000), "$name: it is in use beside the second");
+	ok($other->wait_for(500) && $last->wait_for(1000), "$name: the third sibling is in use beside the second");
 	hold($ledger, $third, @namespaces);
-	in_order($_->stop, $name, '') foreach $other, $last;
-	is(first_use($ledger, $third, 'fence', "$name: the third"), 'fenced', "$name: fence is fenced, whoever was promoted before");
+	in_order($other->stop, "$name, second", '');
+	in_order($last->stop, "$name, third", '');
+	is(first_use($ledger, $third, 'fence', "$name, third"), 'fenced', "$name: the third sibling fences fence, whoever was promoted before [S9]");
 	$ledger->is_unique("$name without a common archive");
 	$_->stop('immediate') foreach $second, $third;
 	return;
 }
 
-# --- more failovers than there are parts, each of a standby of the one before
+# --- more failovers than there are parts, each to a standby of the server before
 
 sub cascade
 {
@@ -421,28 +429,28 @@ sub cascade
 	{
 		$server = shift @servers;
 		promote($server) if $timeline > 1;
-		is(timeline_of($server), $timeline, "$name: timeline $timeline");
-		# The third and the fourth have no time to lose: two would wait there.
+		is(timeline_of($server), $timeline, "$name: the server is on timeline $timeline");
+		# The third and the fourth server have no time to lose: "two" would wait there.
 		my @used = grep { $_ eq 'many' || $timeline !~ /[34]/ } @namespaces;
-		push @{ $did{$_} }, first_use($ledger, $server, $_, $name) foreach $timeline > 1 ? @used : ();
+		push @{ $did{$_} }, first_use($ledger, $server, $_, "$name, timeline $timeline") foreach $timeline > 1 ? @used : ();
 		push @loads, $ledger->start($server, clients => 3, mix => mix(@used));
 		ok($loads[-1]->wait_for(300), "$name: the server of timeline $timeline is in use");
-		part_is($server, $_, $timeline % ($_ eq 'two' ? 2 : 4), $name) foreach @used;
+		part_is($server, $_, $timeline % ($_ eq 'two' ? 2 : 4), "$name, timeline $timeline") foreach @used;
 		hold($ledger, $server, @used);
-		# The next one knows of none of these.
+		# The next server knows none of the grants that follow.
 		if (@servers)
 		{
 			$server->wait_for_catchup($servers[0], 'replay', $server->lsn('flush'));
-			ok(cut_off($servers[0]), "$name: its standby is cut off");
+			ok(cut_off($servers[0]), "$name: the standby of the server of timeline $timeline is cut off");
 			hold($ledger, $server, 'many');
-			ok(crash($server), "$name: it dies");
-			in_order((pop @loads)->stop, $name, '57P0[123]');
+			ok(crash($server), "$name: the server of timeline $timeline is killed");
+			in_order((pop @loads)->stop, "$name, timeline $timeline", '57P0[123]');
 		}
 	}
-	is_deeply([ $did{two}[0], @{ $did{many} }[ 0 .. 2 ] ], [ ('at once') x 4 ], "$name: nobody waits for a part that nobody had");
+	is_deeply([ $did{two}[0], @{ $did{many} }[ 0 .. 2 ] ], [ ('at once') x 4 ], "$name: no server waits for a part that nobody had [S9]");
 	note("$name: $_: @{ $did{$_} }") foreach @namespaces;
 	first_use($ledger, $server, 'many_rare', $name);
-	in_order((pop @loads)->stop, $name, '');
+	in_order((pop @loads)->stop, "$name, last timeline", '');
 	$ledger->is_unique($name);
 	$server->stop('immediate');
 	return;
@@ -484,64 +492,66 @@ sub restores
 	$original->backup('base');
 	$original->safe_psql('postgres', "SELECT pg_create_restore_point('here'), pg_switch_wal()");
 	hold($ledger, $original, 'many');
-	ok($load->wait_for(500), "$name: and goes on");
+	ok($load->wait_for(500), "$name: the original goes on after the base backup");
 	my $restore = "restore_command = 'cp \"" . $original->archive_dir . "/%f\" \"%p\"'";
 
-	# To the end, and the archive has nothing.
+	# A recovery to the end, where the archive has nothing.
 	my $alone = recovered($original, 'alone', "restore_command = 'false'\narchive_mode = off");
-	is(timeline_of($alone), 2, "$name: to the end, without the archive");
-	is(first_use($ledger, $alone, $_, "$name: alone"), 'at once', "$name: alone: $_ goes on at once, beside the original") foreach @namespaces;
-	is(Idgen::Session->new($alone)->sqlstate("SELECT idgen_next('refuse')"), 'IG007', "$name: alone: refuse");
+	is(timeline_of($alone), 2, "$name, no archive: a recovery to the end is on timeline 2");
+	is(first_use($ledger, $alone, $_, "$name, no archive"), 'at once', "$name, no archive: the clone goes on at once in $_, beside the original [S9]") foreach @namespaces;
+	is(Idgen::Session->new($alone)->sqlstate("SELECT idgen_next('refuse')"), 'IG007', "$name, no archive: the clone issues nothing in refuse [S9]");
 	my $beside = $ledger->start($alone, clients => 2, mix => mix(@namespaces));
-	ok($beside->wait_for(500) && $load->wait_for(500), "$name: both issue");
-	in_order($beside->stop, $name, '');
+	ok($beside->wait_for(500) && $load->wait_for(500), "$name, no archive: the clone and the original issue side by side");
+	in_order($beside->stop, "$name, no archive", '');
 	hold($ledger, $alone, @namespaces);
-	part_is($alone, 'two', 0, $name);
+	part_is($alone, 'two', 0, "$name, no archive");
 	$alone->stop('immediate');
 	my $stopped = Idgen::Session::now_us();
 	$ledger->is_unique("$name to the end, without the archive");
 
-	# With it; of the same timeline, after the other has granted nothing for horizon + clock error.
-	ok(passed($stopped, $horizon_s + $error_s), "$name: what that one granted is over");
+	# With the archive, and on the same timeline, when the other clone has granted nothing for horizon + clock error.
+	ok(passed($stopped, $horizon_s + $error_s), "$name: the grants of the first clone have ended");
 	my $end = recovered($original, 'end', $restore);
-	is(timeline_of($end), 2, "$name: to the end, from the archive");
-	is(first_use($ledger, $end, $_, "$name: end"), 'at once', "$name: end: $_ goes on at once, beside the original") foreach @namespaces;
-	is(Idgen::Session->new($end)->sqlstate("SELECT idgen_next('refuse')"), 'IG007', "$name: end: refuse");
+	is(timeline_of($end), 2, "$name, archive: a recovery to the end is on timeline 2");
+	is(first_use($ledger, $end, $_, "$name, archive"), 'at once', "$name, archive: the clone goes on at once in $_, beside the original [S9]") foreach @namespaces;
+	is(Idgen::Session->new($end)->sqlstate("SELECT idgen_next('refuse')"), 'IG007', "$name, archive: the clone issues nothing in refuse [S9]");
 	$beside = $ledger->start($end, clients => 2, mix => mix(@namespaces));
-	ok($beside->wait_for(500) && $load->wait_for(500), "$name: both issue");
+	ok($beside->wait_for(500) && $load->wait_for(500), "$name, archive: the clone and the original issue side by side");
 	hold($ledger, $_, @namespaces) foreach $end, $original;
-	ok(wait_until(sub { -f $original->archive_dir . '/00000002.history' }), "$name: the archive has its history");
+	ok(wait_until(sub { -f $original->archive_dir . '/00000002.history' }), "$name: the archive has the history of the clone");
 
-	# To a target; the archive knows of the other clone.
+	# A recovery to a target, while the archive knows of the other clone.
 	my $target = recovered($original, 'target', "$restore\nrecovery_target_name = 'here'\nrecovery_target_action = 'promote'");
 	my $target_receiver = receiver_of($target, 'receives_target');
-	is(timeline_of($target), 3, "$name: to a target");
-	ok(history_of($target, 3)->[0][1], "$name: which the history names");
-	# Workers of the living original come again: outside the contract, so nothing of it is kept.
-	is(first_use(undef, $target, 'two', "$name: target"), 'fenced', "$name: target: two is fenced");
-	is(first_use($ledger, $target, $_, "$name: target"), 'fenced', "$name: target: $_ is fenced") foreach qw(many trust);
-	is(Idgen::Session->new($target)->sqlstate("SELECT idgen_next('refuse')"), 'IG007', "$name: target: refuse");
-	part_is($target, 'many', 3, "$name: target");
+	is(timeline_of($target), 3, "$name, target: a recovery to a target is on timeline 3");
+	ok(history_of($target, 3)->[0][1], "$name, target: the history names the target");
+	# Workers of the living original are used again: that is outside the contract, so these IDs are not kept.
+	is(first_use(undef, $target, 'two', "$name, target"), 'fenced', "$name, target: the clone fences two [S9]");
+	is(first_use($ledger, $target, $_, "$name, target"), 'fenced', "$name, target: the clone fences $_ [S9]") foreach qw(many trust);
+	is(Idgen::Session->new($target)->sqlstate("SELECT idgen_next('refuse')"), 'IG007', "$name, target: the clone issues nothing in refuse [S9]");
+	part_is($target, 'many', 3, "$name, target");
 	my $third = $ledger->start($target, clients => 2, mix => mix('many'));
-	ok($third->wait_for(500) && $beside->wait_for(500) && $load->wait_for(500), "$name: all three issue");
+	ok($third->wait_for(500) && $beside->wait_for(500) && $load->wait_for(500), "$name, target: three servers issue side by side");
 	hold($ledger, $target, 'many');
 
-	# A standby of it, promoted: what was used since the target goes on, what was not is fenced.
+	# A standby of that clone is promoted: a namespace that was used since the target goes on, another one is fenced.
 	my $heir = standby_of($target, 'heir', conf => "synchronous_standby_names = 'receiver'\nrecovery_target_name = ''");
-	ok(cut_off($heir), "$name: the clone has a standby");
+	ok(cut_off($heir), "$name: the standby of the clone is cut off");
 	hold($ledger, $target, 'many');
-	in_order($third->stop, $name, '');
+	in_order($third->stop, "$name, target", '');
 	$target_receiver->kill_kill;
 	$target->stop('immediate');
 	promote($heir);
 	$target_receiver = receiver_of($heir, 'receives_heir');
-	is(timeline_of($heir), 4, "$name: the heir of that clone");
-	is(first_use($ledger, $heir, 'many', "$name: heir"), 'at once', "$name: heir: many, used since the target, goes on at once");
-	is(first_use(undef, $heir, $_, "$name: heir"), 'fenced', "$name: heir: $_, not used since, is fenced") foreach @rare;
-	part_is($heir, 'many', 0, "$name: heir");
+	is(timeline_of($heir), 4, "$name, heir: the promoted standby of the clone is on timeline 4");
+	is(first_use($ledger, $heir, 'many', "$name, heir"), 'at once', "$name, heir: many, which was used since the target, goes on at once [S9]");
+	is(first_use(undef, $heir, $_, "$name, heir"), 'fenced', "$name, heir: $_, which was not used since the target, is fenced [S9]") foreach @rare;
+	part_is($heir, 'many', 0, "$name, heir");
 	$third = $ledger->start($heir, clients => 2, mix => mix('many'));
-	ok($third->wait_for(500) && $beside->wait_for(500) && $load->wait_for(500), "$name: all three issue");
-	in_order($_->stop, $name, '') foreach $third, $beside, $load;
+	ok($third->wait_for(500) && $beside->wait_for(500) && $load->wait_for(500), "$name, heir: three servers issue side by side");
+	in_order($third->stop, "$name, heir", '');
+	in_order($beside->stop, "$name, archive", '');
+	in_order($load->stop, "$name, original", '');
 	$ledger->is_unique("$name beside the original");
 	$_->kill_kill foreach $receiver, $target_receiver;
 	$_->stop('immediate') foreach $original, $end, $heir;
@@ -559,29 +569,29 @@ sub missed
 	my @changed = qw(two_up fence_up fence_to refuse_to);
 	create($primary, @first, @changed);
 	my $standby = standby_of($primary, 'missing');
-	ok(cut_off($standby), "$name: the standby hears of nothing from now on");
+	ok(cut_off($standby), "$name: the standby is cut off before the policies change");
 	my %change = (two_up => 'fence', fence_up => 'split', fence_to => 'refuse', refuse_to => 'fence');
 	$primary->safe_psql('postgres', join ';', map { "SELECT idgen_alter_namespace('$_', promotion => '$change{$_}')" } sort keys %change);
 	my $load = $ledger->start($primary, clients => 4, mix => mix(@first, @changed));
-	ok($load->wait_for(2000), "$name: the first use");
+	ok($load->wait_for(2000), "$name: the primary is in use for the first time");
 	hold($ledger, $primary, @first, @changed);
-	ok(crash($primary), "$name: the primary dies");
-	in_order($load->stop, $name, '57P0[123]');
+	ok(crash($primary), "$name: the primary is killed");
+	in_order($load->stop, "$name, primary", '57P0[123]');
 
 	promote($standby);
 	my $session = Idgen::Session->new($standby);
 	my %old = map { $_ => $ledger->greatest($_) } qw(fence_first refuse_first fence_up fence_to refuse_to);
-	is($session->sqlstate("SELECT idgen_next('$_')"), 'IG007', "$name: $_: nothing is issued") foreach qw(refuse_first refuse_to);
-	is(first_use($ledger, $standby, $_, $name), 'at once', "$name: $_ goes on at once") foreach qw(two_first many_first two_up);
+	is($session->sqlstate("SELECT idgen_next('$_')"), 'IG007', "$name: the promoted server issues nothing in $_ [S9]") foreach qw(refuse_first refuse_to);
+	is(first_use($ledger, $standby, $_, $name), 'at once', "$name: the promoted server goes on at once in $_ [S9]") foreach qw(two_first many_first two_up);
 	part_is($standby, $_, $_ =~ /^two/ ? 0 : 2, $name) foreach qw(two_first many_first two_up);
-	is($session->sqlstate("SELECT idgen_adopt_namespace('$_')"), '', "$name: $_: until it is adopted") foreach qw(refuse_first refuse_to);
+	is($session->sqlstate("SELECT idgen_adopt_namespace('$_')"), '', "$name: $_ can be adopted") foreach qw(refuse_first refuse_to);
 	my $least = served_after_fence($ledger, $session, $name, [ sort keys %old ], at_most => $horizon_s + $error_s + 0.1);
-	cmp_ok($least->{$_}, '>', $old{$_}, "$name: $_: above all that the primary issued") foreach sort keys %old;
-	is($session->value("SELECT fences FROM idgen_stat_namespace WHERE namespace = '$_'"), 1, "$name: $_: by one fence") foreach sort keys %old;
+	cmp_ok($least->{$_}, '>', $old{$_}, "$name: the first ID of $_ is above all that the primary issued [S9]") foreach sort keys %old;
+	is($session->value("SELECT fences FROM idgen_stat_namespace WHERE namespace = '$_'"), 1, "$name: $_ was fenced once") foreach sort keys %old;
 	$session->close;
 	$load = $ledger->start($standby, clients => 4, mix => mix(@first, @changed));
-	ok($load->wait_for(2000), "$name: it is in use");
-	in_order($load->stop, $name, '');
+	ok($load->wait_for(2000), "$name: the promoted server is in use");
+	in_order($load->stop, "$name, promoted server", '');
 	$ledger->is_unique($name);
 	$standby->stop('immediate');
 	return;

@@ -78,8 +78,8 @@ ALTER DATABASE :"DBNAME" SET search_path = 'nowhere';
 ALTER DATABASE :"DBNAME" SET row_security = off;
 SELECT idgen_create_namespace('settings');
 -- a new authority process begins with these settings
-SELECT pid AS worker FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'idgen authority' \gset
-SELECT pg_terminate_backend(:worker);
+SELECT pid AS authority FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'idgen authority' \gset
+SELECT pg_terminate_backend(:authority);
 SELECT ok(idgen_next('settings') > 0,
     'idgen_next() issues in a read-only, serializable database with a timeout and no search path');
 ALTER DATABASE :"DBNAME" RESET ALL;

@@ -297,7 +297,7 @@ follow_in_place(const Round *round)
 }
 
 /*
- * Compare this server with the record, before the first grant of the worker's
+ * Compare this server with the record, before the first grant of the process's
  * life.  True if it is ours as it is.
  */
 static bool
@@ -1303,7 +1303,7 @@ authority_step(World *world, int who, int64_t life)
 	}
 }
 
-/* Start the worker of a database, unless there is one. */
+/* Start the authority process of a database, unless there is one. */
 void
 authority_start(World *world, int at, int database)
 {

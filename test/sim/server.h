@@ -119,7 +119,7 @@ typedef enum AuthorityPhase
 	AUTHORITY_COMMITTED			/* and now in the log */
 } AuthorityPhase;
 
-/* The authority worker of a database; all of it is lost with the process. */
+/* The authority process of a database; all of it is lost with the process. */
 typedef struct Authority
 {
 	bool		is_alive;

@@ -117,7 +117,7 @@ usable('slow', 'after a client went away another session can use the cursor [S6]
 
 # The authority process does not answer: once the grants have run out, a call waits for it.
 $control->value("SELECT idgen_next('short')");
-my $worker = stop_worker($node, 'postgres');
+my $authority = stop_authority($node, 'postgres');
 $session = Idgen::Session->new($node, options => '-c idgen.wait_timeout=200ms');
 ok(wait_until(sub { ($result = $session->query("SELECT idgen_next('short')"))->{error} }, 30),
 	'the grants run out while the authority process is stopped');
@@ -144,7 +144,7 @@ $session = waiting('short');
 $control->value('SELECT pg_cancel_backend(' . $session->pid . ')');
 is(Idgen::Session::state_of($session->wait(2 + $Idgen::Node::grace)),
 	'57014', 'pg_cancel_backend interrupts a call that waits for a grant [S10]');
-kill 'CONT', $worker;
+kill 'CONT', $authority;
 $result = $waiting->wait(30);
 is(Idgen::Session::state_of($result), '', 'a call that waits for a grant succeeds when the authority process goes on');
 $ledger->add('short', $result);

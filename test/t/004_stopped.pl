@@ -111,21 +111,21 @@ $load = $ledger->start(
 		[ 1, "SELECT idgen_next_batch(5000, 'short')", 'short' ],
 	]);
 ok($load->wait_for(100), 'six sessions issue, most of them from short grants');
-my $worker = worker_in($node, 'postgres');
+my $authority = authority_in($node, 'postgres');
 foreach (1 .. 40)
 {
 	sleep(rand(0.05));
-	kill 'STOP', $worker;
+	kill 'STOP', $authority;
 	sleep(rand(0.1));
-	kill 'CONT', $worker;
+	kill 'CONT', $authority;
 }
 # Now it is stopped for longer than all grants last and for longer than a call may wait.
 my $want;
-is(stop_worker($node, 'postgres'), $worker, 'the authority process is stopped between two rounds');
+is(stop_authority($node, 'postgres'), $authority, 'the authority process is stopped between two rounds');
 ok(wait_until(sub { ($want = $other->query("SET idgen.wait_timeout = '1s'; SELECT idgen_next('short')"))->{error} }, 30),
 	'the grants run out while the authority process is stopped');
 is(Idgen::Session::state_of($want), 'IG002', 'a call without a grant fails with IG002 [S8]');
-kill 'CONT', $worker;
+kill 'CONT', $authority;
 ok($load->wait_for(1000), 'the six sessions issue again when the authority process goes on');
 $stats = $load->stop;
 is(join(' ', grep { !/^IG00[25]$/ } sort keys %{ $stats->{errors} }), '',
@@ -134,7 +134,7 @@ is(join(' ', grep { !/^IG00[25]$/ } sort keys %{ $stats->{errors} }), '',
 cmp_ok($stats->{longest_ms}, '<', (1 + $Idgen::Node::grace) * 1000,
 	'no call waits past its bound while the authority process is stopped [S10]')
   or diag("$stats->{longest_ms} ms: $stats->{longest_sql}");
-is(worker_in($node, 'postgres'), $worker, 'the authority process is still the same one');
+is(authority_in($node, 'postgres'), $authority, 'the authority process is still the same one');
 
 $ledger->is_unique('stopped processes');
 $node->stop;

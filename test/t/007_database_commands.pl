@@ -40,7 +40,7 @@ sub use_database
 	wait_until(
 		sub {
 			push @results, $session->query("SELECT idgen_next('$namespace')", 60);
-			return $results[-1]{error} || worker_pids($node, $oid);
+			return $results[-1]{error} || authority_pids($node, $oid);
 		}, 30);
 	is(Idgen::Session::state_of($results[-1]), '',
 		"database $name issues, use $uses")
@@ -49,7 +49,7 @@ sub use_database
 	my $pid = $session->pid;
 	$session->close;
 	$super->poll("SELECT count(*) FROM pg_stat_activity WHERE pid = $pid", 0);
-	return worker_in($node, $name);
+	return authority_in($node, $name);
 }
 
 # Makes a database of an ordinary role, with an authority process that commits ten times a second.
@@ -73,16 +73,16 @@ sub command
 
 # --- Roles that may not run the commands.
 
-my $worker = make_database('mine');
+my $authority = make_database('mine');
 my $oid = oid_of('mine');
 foreach my $signal ('pg_terminate_backend', 'pg_cancel_backend')
 {
-	is($stranger->sqlstate("SELECT $signal($worker)"), '42501',
+	is($stranger->sqlstate("SELECT $signal($authority)"), '42501',
 		"an ordinary role may not call $signal on the authority process");
-	is($owner->sqlstate("SELECT $signal($worker)"), '42501',
+	is($owner->sqlstate("SELECT $signal($authority)"), '42501',
 		"the owner of the database may not call $signal on the authority process");
 	my $signaller = Idgen::Session->new($node, user => 'signaller');
-	is($signaller->sqlstate("SELECT $signal($worker)"), '42501',
+	is($signaller->sqlstate("SELECT $signal($authority)"), '42501',
 		"a member of pg_signal_backend may not call $signal on the authority process");
 }
 is($stranger->sqlstate('DROP DATABASE mine'), '42501', 'a stranger cannot drop the database');
@@ -90,7 +90,7 @@ is($stranger->sqlstate('DROP DATABASE mine WITH (FORCE)'), '42501', 'a stranger 
 is($stranger->sqlstate('ALTER DATABASE mine RENAME TO yours'), '42501', 'a stranger cannot rename the database');
 is($stranger->sqlstate('ALTER DATABASE mine SET TABLESPACE pg_default'), '42501',
 	'a stranger cannot move the database');
-is(join(' ', worker_pids($node, $oid)), $worker,
+is(join(' ', authority_pids($node, $oid)), $authority,
 	'the authority process is still the same after commands that are refused');
 
 # The owner may drop the database, but the drop fails because somebody is connected.
@@ -143,7 +143,7 @@ $node->safe_psql('template1', 'CREATE EXTENSION idgen');
 command($owner, 'CREATE DATABASE from_unused', 'the owner makes a database from an unused template with idgen');
 use_database('from_unused', 'default');
 $node->safe_psql('template1', 'SELECT idgen_next()');
-worker_in($node, 'template1');
+authority_in($node, 'template1');
 command($owner, 'CREATE DATABASE from_used', 'the owner makes a database from a template in use');
 $session = Idgen::Session->new($node, dbname => 'from_used');
 is($session->sqlstate("SET idgen.wait_timeout = '30s'; SELECT idgen_next()"), '',
@@ -155,16 +155,16 @@ $node->safe_psql('template1', 'DROP EXTENSION idgen');
 
 # --- The ordinary owner drops databases.
 
-$worker = use_database('mine');
+$authority = use_database('mine');
 $oid = oid_of('mine');
 command($owner, 'DROP DATABASE mine', 'the ordinary owner drops a database');
-ok(wait_until(sub { worker_pids($node, $oid) == 0 }, 10), 'the authority process ends with DROP DATABASE');
+ok(wait_until(sub { authority_pids($node, $oid) == 0 }, 10), 'the authority process ends with DROP DATABASE');
 
 make_database('forced');
 $oid = oid_of('forced');
 $connected = Idgen::Session->new($node, dbname => 'forced', user => 'owner');
 command($owner, 'DROP DATABASE forced WITH (FORCE)', 'the ordinary owner drops a database by force');
-ok(wait_until(sub { worker_pids($node, $oid) == 0 }, 10), 'the authority process ends with DROP DATABASE WITH (FORCE)');
+ok(wait_until(sub { authority_pids($node, $oid) == 0 }, 10), 'the authority process ends with DROP DATABASE WITH (FORCE)');
 is($connected->sqlstate('SELECT 1') ne '', 1, 'the sessions end with DROP DATABASE WITH (FORCE)');
 
 # Again and again, with an authority process that was just started.
@@ -196,12 +196,12 @@ my @askers = map { Idgen::Session->new($node, dbname => 'contended', options => 
 $_->query('SELECT 1') foreach @askers;
 $oid = oid_of('contended');
 $super->send('DROP DATABASE contended');
-ok(wait_until(sub { worker_pids($node, $oid) == 0 }, 10), 'DROP DATABASE sends the authority process away');
+ok(wait_until(sub { authority_pids($node, $oid) == 0 }, 10), 'DROP DATABASE sends the authority process away');
 $_->send(q{SELECT idgen_next('fresh')}) foreach @askers;
 my $most = 0;
 until ($super->receive)
 {
-	my $count = worker_pids($node, $oid);
+	my $count = authority_pids($node, $oid);
 	$most = $count if $count > $most;
 	sleep 0.02;
 }

@@ -43,7 +43,7 @@ foreach my $way ('fast', 'immediate', 'kill -9', 'backend', 'immediate', 'kill -
 	}
 	elsif ($way eq 'backend' || $way eq 'authority process')
 	{
-		my $victim = $way eq 'authority process' ? worker_in($node, 'postgres')
+		my $victim = $way eq 'authority process' ? authority_in($node, 'postgres')
 		  : $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'load %' LIMIT 1");
 		my $lost = ($load->progress)[2];
 		kill 'KILL', $victim;

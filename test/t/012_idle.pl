@@ -21,13 +21,13 @@ $session->query("SELECT idgen_create_namespace('twin')");
 
 # The authority process stays while the database is in use, even by one call a second. If the machine holds
 # a call up for longer, another try has to show it.
-my ($worker, $stayed);
+my ($authority, $stayed);
 foreach (1 .. 5)
 {
 	my $result = $session->query('SELECT idgen_next()');
 	my $pause = 0;
 	$ledger->add('ids', $result);
-	$worker = worker_in($node, 'postgres');
+	$authority = authority_in($node, 'postgres');
 	foreach (1 .. 5)
 	{
 		my $before = $result->{start_us};
@@ -36,7 +36,7 @@ foreach (1 .. 5)
 		$ledger->add('ids', $result);
 		$pause = $result->{end_us} - $before if $result->{end_us} - $before > $pause;
 	}
-	$stayed = join(' ', worker_pids($node)) eq $worker;
+	$stayed = join(' ', authority_pids($node)) eq $authority;
 	last if $stayed || $pause < 1.9e6;
 }
 ok($stayed, 'the authority process of a database in use stays');
@@ -47,7 +47,7 @@ foreach my $round (1 .. 2)
 	$ledger->add('short', $session->query("SELECT idgen_next('short')"));
 	my $busy = $session->value('SELECT pg_current_wal_insert_lsn()');
 	# Looked at from outside, because the session's own queries tell nothing about the authority process.
-	ok(wait_until(sub { worker_pids($node) == 0 }, 30),
+	ok(wait_until(sub { authority_pids($node) == 0 }, 30),
 		"round $round: the idle database has no idgen process after idgen.idle_timeout");
 	cmp_ok($session->value("SELECT pg_current_wal_insert_lsn() - '$busy'"), '>', 0,
 		"round $round: the authority process wrote WAL while it lived");
@@ -57,7 +57,7 @@ foreach my $round (1 .. 2)
 	# This sleep waits for nothing: it is the time in which nothing may happen.
 	sleep 4;
 	is($session->value('SELECT pg_current_wal_insert_lsn()'), $before, "round $round: the idle database writes no WAL");
-	is(scalar(worker_pids($node)), 0, "round $round: the idle database starts no process");
+	is(scalar(authority_pids($node)), 0, "round $round: the idle database starts no process");
 
 	# Another namespace of the same format takes the place that the idle one had in shared memory. An open
 	# session may still know of that place (S5).
@@ -93,12 +93,12 @@ while (Idgen::Session::now_us() < $until)
 	sleep 0.1;
 }
 is($session->value($grants), $count, 'a namespace that is not used gets no grants while another one is used');
-ok(scalar(worker_pids($node)), 'the authority process lives on while one namespace is used');
+ok(scalar(authority_pids($node)), 'the authority process lives on while one namespace is used');
 
 # Decoding does not count as use.
-ok(wait_until(sub { worker_pids($node) == 0 }, 30), 'the database becomes idle again');
+ok(wait_until(sub { authority_pids($node) == 0 }, 30), 'the database becomes idle again');
 $session->value('SELECT count(idgen_timestamp(idgen_lower_bound(now()))) FROM generate_series(1, 100)');
-is(scalar(worker_pids($node)), 0, 'decoding starts no process');
+is(scalar(authority_pids($node)), 0, 'decoding starts no process');
 
 $ledger->is_unique('idle periods');
 $node->stop;

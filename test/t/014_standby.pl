@@ -44,7 +44,7 @@ is( $session->value("SELECT count(*) FROM entries WHERE id >= idgen_lower_bound(
 	1, 'idgen_lower_bound() works on a standby');
 is($session->value("SELECT idgen_encode(1, 1, 1, 'orders')"), 1 << 11 | 1 << 6 | 1, 'encoding works on a standby');
 is($session->sqlstate('SELECT idgen_format()'), '', 'idgen_format() works on a standby');
-is(scalar(worker_pids($standby)), 0, 'no authority process has been started on a standby');
+is(scalar(authority_pids($standby)), 0, 'no authority process has been started on a standby');
 
 # What is created on the primary is seen on the standby.
 $node->safe_psql('postgres', "SELECT idgen_create_namespace('later')");

@@ -103,11 +103,11 @@ phase('eight sessions');
 	is_deeply($killed->stop->{errors}, {}, 'the load sees no error while cursors are killed');
 }
 phase('an authority process that is terminated',
-	sub { $control->value('SELECT pg_terminate_backend(' . worker_in($node, 'postgres') . ')') });
+	sub { $control->value('SELECT pg_terminate_backend(' . authority_in($node, 'postgres') . ')') });
 $node->adjust_conf('postgresql.conf', 'idgen.idle_timeout', "'1s'");
 $node->reload;
 far_ahead('before an idle period');
-ok(wait_until(sub { worker_pids($node) == 0 }, 30), 'an idle period ends all cursors');
+ok(wait_until(sub { authority_pids($node) == 0 }, 30), 'an idle period ends all cursors');
 far_ahead('after an idle period');
 phase('after an idle period');
 $control->close;

@@ -65,7 +65,7 @@ is($waits->[0], 't',
 $super->query(q{SELECT idgen_create_namespace('no room', 41, 10, 12, grant_interval => '1 ms', horizon => '1 ms')});
 $super->query(q{SET idgen.wait_timeout = '2s'});
 my @no_room = map { known_cause($super, q{SELECT idgen_next('no room')}) } 1 .. 4;
-my $horizon_named = qr/expired before they could be used: they end at most 1 ms, the horizon/;
+my $horizon_named = qr/expired before they could be used: the horizon of the namespace lets them end at most 1 ms/;
 is( join(', ',
 		map { told($_) } grep { $_->{error} && ($_->{error}{C} ne 'IG005' || $_->{error}{D} !~ $horizon_named) } @no_room),
 	'', 'IG005 names a horizon that is shorter than a commit [S8]');
@@ -122,7 +122,7 @@ $result = $super->query(q{BEGIN; ALTER TABLE _idgen.idgen_incarnation DISABLE TR
 is(told($result), '', 'an incarnation of an earlier life is in the table');
 $locker = Idgen::Session->new($node);
 $locker->query(q{BEGIN; SELECT FROM _idgen.idgen_incarnation WHERE state = 'active' FOR UPDATE});
-$super->query(q{SELECT pg_terminate_backend(} . worker_in($node, 'postgres') . ', 10000)');
+$super->query(q{SELECT pg_terminate_backend(} . authority_in($node, 'postgres') . ', 10000)');
 $super->query(q{SELECT idgen_create_namespace('later')});
 $result = $super->query(q{SELECT idgen_next('later')});
 is(told($result), '', 'a new authority process grants while a session has locked incarnations [S10]');
@@ -173,7 +173,7 @@ $super->query(q{SET idgen.wait_timeout = '20s'});
 # --- While the authority process is being started, the error says so.
 
 $super->query(q{SELECT idgen_create_namespace('latest')});
-$super->query(q{SELECT pg_terminate_backend(} . worker_in($node, 'postgres') . ', 10000)');
+$super->query(q{SELECT pg_terminate_backend(} . authority_in($node, 'postgres') . ', 10000)');
 my $postmaster = $node->{_pid};
 kill 'STOP', $postmaster;
 $super->query(q{SET idgen.wait_timeout = '200ms'});
@@ -202,7 +202,7 @@ ok( wait_until(
 			return $super->value(q{SELECT count(*) FROM idgen_stat_cursor WHERE namespace = 'two'}) == 2;
 		}, 30),
 	'a second cursor gets the reserved worker, to issue later');
-my $worker = stop_worker($node, 'postgres');
+my $pid = stop_authority($node, 'postgres');
 ok($super->poll(q{SELECT min(runway_ms) < 0 FROM idgen_stat_cursor WHERE namespace = 'two'}, 't', 30),
 	'the grants of the first cursor end');
 my $waiting = Idgen::Session->new($node);
@@ -210,7 +210,7 @@ $waiting->send(q{SELECT idgen_next('two')});
 ok( wait_until(
 		sub { $super->value(q{SELECT requests_waiting FROM idgen_stat_authority}) == 1 || $waiting->receive }, 30),
 	'a call requests a grant for the first cursor');
-kill 'CONT', $worker;
+kill 'CONT', $pid;
 $result = $waiting->wait;
 is(told($result), '', 'a call waits for a grant while another cursor can issue only later');
 $ledger->add('two', $result);
@@ -224,9 +224,9 @@ $super->query(q{SET idgen.wait_timeout = '3500ms'});
 foreach (1 .. 5)
 {
 	known_cause($super, q{SELECT idgen_next('scarce')});
-	stop_worker($node, 'postgres');
+	stop_authority($node, 'postgres');
 	$result = $super->query(q{SELECT idgen_next_batch(20000, 'scarce')});
-	kill 'CONT', worker_in($node, 'postgres');
+	kill 'CONT', authority_in($node, 'postgres');
 	last if Idgen::Session::state_of($result) eq 'IG003';
 }
 is(Idgen::Session::state_of($result), 'IG003',
@@ -266,9 +266,9 @@ foreach (1 .. 5)
 	$waiting->send(q{SELECT idgen_next_batch(1000000, 'fenced')});
 	$super->poll(q{SELECT count(*) FROM idgen_stat_cursor WHERE namespace = 'fenced'}, 1, 30)
 	  or die 'nobody waits for the end of the fence';
-	$worker = stop_worker($node, 'postgres');
+	$pid = stop_authority($node, 'postgres');
 	$result = $waiting->wait;
-	kill 'CONT', $worker;
+	kill 'CONT', $pid;
 	last if Idgen::Session::state_of($result) eq 'IG002';
 }
 is(Idgen::Session::state_of($result), 'IG002',
@@ -279,9 +279,9 @@ $super->query(q{SELECT idgen_create_namespace('stopped', 41, 10, 2, grant_interv
 $waiting->send(q{SELECT idgen_next_batch(1000000, 'stopped')});
 ok($super->poll(q{SELECT sum(ids) > 0 FROM idgen_stat_cursor WHERE namespace = 'stopped'}, 't', 30),
 	'the authority process answers before it is stopped');
-stop_worker($node, 'postgres');
+stop_authority($node, 'postgres');
 $result = $waiting->wait;
-kill 'CONT', $worker;
+kill 'CONT', $pid;
 unlike(told($result), qr/answered/, 'the error after a stop does not say that the authority process has answered [S8]');
 $waiting->close;
 

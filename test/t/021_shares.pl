@@ -98,7 +98,7 @@ if (part('processes'))
 			"a stranger is refused in database $database");
 		$stranger->close;
 	}
-	is(scalar(worker_pids($node)), 0, 'a stranger has started no process');
+	is(scalar(authority_pids($node)), 0, 'a stranger has started no process');
 	my $watcher = Idgen::Session->new($node, dbname => 'a');
 	is( $watcher->value("SELECT errors || ' ' || rejections || ' ' || coalesce(last_error, 'none') || ' ' || refusals
 			FROM idgen_stat_namespace"),

@@ -15,7 +15,7 @@ my $session = Idgen::Session->new($node);
 # wait for one.
 sub later
 {
-	return wait_until(sub { worker_pids($node) == 0 }, 60)
+	return wait_until(sub { authority_pids($node) == 0 }, 60)
 	  && $session->query('SELECT pg_sleep(1.2)')
 	  && $session->query(q{SET idgen.wait_timeout = '1min'});
 }

@@ -38,11 +38,11 @@ subtest 'a setting that ends processes on any error does not end the authority p
 	my $log = log_position($node);
 	my $fatal = Idgen::Session->new($node, dbname => 'fatal', options => '-c exit_on_error=off -c idgen.wait_timeout=3s');
 	isnt($fatal->sqlstate('SELECT idgen_next()'), '', 'no ID comes from a damaged table');
-	my $worker = $fatal->value('SELECT pid FROM idgen_stat_authority');
-	like($worker, qr/^\d+$/, 'the authority process lives beside a damaged table');
+	my $authority = $fatal->value('SELECT pid FROM idgen_stat_authority');
+	like($authority, qr/^\d+$/, 'the authority process lives beside a damaged table');
 	isnt($fatal->sqlstate(q{SELECT idgen_next('good')}), '',
 		'the authority process refuses a second namespace beside a damaged table');
-	is($fatal->value('SELECT pid FROM idgen_stat_authority'), $worker,
+	is($fatal->value('SELECT pid FROM idgen_stat_authority'), $authority,
 		'the authority process is still the same one after several errors');
 	unlike(log_since($node, $log), qr/FATAL/, 'the authority process logs no FATAL error');
 };

@@ -55,8 +55,8 @@ foreach my $length (q{interval '50 ms'}, q{interval '101 ms'})
 {
 	my $result = Generator::acquire($session, $held, request_id => $id, length => $length);
 	is(Idgen::Session::state_of($result), '22023', "a request repeated with another length, $length, is refused");
-	like($result->{error}{H} // '', qr/new request id/,
-		"the hint after another length, $length, says to use a new request id");
+	like($result->{error}{H} // '', qr/new request ID/,
+		"the hint after another length, $length, says to use a new request ID");
 }
 is(same_grant(Generator::granted(Generator::acquire($session, $held, request_id => $id))), same_grant($first),
 	'a request repeated after refusals has the same answer');
@@ -107,13 +107,13 @@ sub lost_answer
 	my $asking = Idgen::Session->new($node, user => 'holder');
 	my $id = Generator::request_id();
 	my $before = grant_count($held);
-	my $worker = stop_worker($node, 'postgres');
+	my $authority = stop_authority($node, 'postgres');
 	$asking->send(Generator::acquire_sql($held, request_id => $id));
 	# A backend that waits has posted its request. The wait event has no name before PostgreSQL 17.
 	ok($super->poll("SELECT wait_event_type FROM pg_stat_activity WHERE pid = " . $asking->pid, 'Extension', 30),
 		"a session waits for the authority process ($how)");
 	kill 'STOP', $asking->pid;
-	kill 'CONT', $worker;
+	kill 'CONT', $authority;
 	ok(wait_until(sub { grant_count($held) > $before }, 30), "the grant is committed while the session is stopped ($how)");
 	is(join(' ', $asking->receive ? 'answered' : 'not answered'), 'not answered', "the session has no answer when the grant is committed ($how)");
 	# The backend sees the signal when it goes on, before it sends the answer.
@@ -166,7 +166,7 @@ is(state_of_incarnation($held), 'active', 'an external incarnation is still acti
 
 my $after = Generator::next_grant($session, $held);
 my $error = rejected($session, $next, 'a repeated request older than the last one is refused', request_id => $last);
-like($error->{D} // '', qr/answered before/, 'the detail says that the request was answered before');
+like($error->{D} // '', qr/already answered/, 'the detail says that the request was already answered');
 rejected($session, $after, 'an old request id that claims to follow the last grant is refused', request_id => $last);
 is(state_of_incarnation($held), 'active', 'an old request does not end the incarnation');
 $held = Generator::next_grant($session, $after);

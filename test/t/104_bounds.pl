@@ -82,7 +82,7 @@ for (1 .. 100)
 state_is($result, 'IG001', 'a grant beyond the horizon is refused with IG001');
 answers_within($result, 0, 'a grant beyond the horizon is refused at once [S10]');
 like($result->{error}{D} // '', qr/ \d+\.\d{3} seconds/, 'the detail says in how many seconds there will be a grant');
-is($result->{error}{H}, 'Issue from what it has been granted, and ask again then.',
+is($result->{error}{H}, 'Issue from these grants, and retry after that time.',
 	'the hint says to use the grants held first, not to wait longer in the call');
 # A day is a length, while a month is not.
 state_is(call(length => "interval '1 day'"), '22023',

@@ -458,14 +458,14 @@ state_is($super, 'CREATE DATABASE theirs OWNER owner', '', 'a database of anothe
 my $theirs = Idgen::Session->new($node, dbname => 'theirs');
 state_is($theirs, 'CREATE EXTENSION idgen', '', 'the extension is created in the database of another role');
 state_is($theirs, 'SELECT idgen_next()', '', 'the default namespace issues in the database of another role');
-my $worker = worker_in($node, 'theirs');
+my $authority = authority_in($node, 'theirs');
 my $oid = $super->value("SELECT oid FROM pg_database WHERE datname = 'theirs'");
 $theirs->close;
-state_is('hostile', $_, '42501') foreach ("SELECT pg_terminate_backend($worker)", "SELECT pg_cancel_backend($worker)", 'DROP DATABASE theirs',
+state_is('hostile', $_, '42501') foreach ("SELECT pg_terminate_backend($authority)", "SELECT pg_cancel_backend($authority)", 'DROP DATABASE theirs',
 	'DROP DATABASE theirs WITH (FORCE)', 'ALTER DATABASE theirs RENAME TO mine', 'ALTER DATABASE theirs SET TABLESPACE pg_default',
 	'ALTER DATABASE theirs OWNER TO hostile', 'ALTER DATABASE theirs CONNECTION LIMIT 0', 'CREATE DATABASE mine TEMPLATE theirs',
 	'COMMENT ON DATABASE theirs IS \'mine\'');
-is(join(' ', worker_pids($node, $oid)), $worker,
+is(join(' ', authority_pids($node, $oid)), $authority,
 	'the authority process of the database is the same after all attempts');
 
 # --- Statements that fail are logged, but without the token.
@@ -494,14 +494,14 @@ foreach my $sql (@failing)
 # A statement that is cancelled while it waits.
 $held = Generator::activate($as{generator}, 'fleet');
 push my @tokens, $token, $held->{token};
-$worker = stop_worker($node, 'postgres');
+$authority = stop_authority($node, 'postgres');
 $as{generator}->send(Generator::acquire_sql($held));
 ok($super->poll('SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $as{generator}->pid, 'Extension', 30),
 	'a statement with a token waits for the authority process');
 $as{generator}->cancel;
 is(Idgen::Session::state_of($as{generator}->wait(30)), '57014',
 	'a statement with a token is cancelled while it waits');
-kill 'CONT', $worker;
+kill 'CONT', $authority;
 $as{generator}->query("SELECT 'shown in the log', 1 / 0");
 my $log = log_since($node, $position);
 like($log, qr/STATEMENT:  SELECT 'shown in the log'/, 'failing statements without a token are logged');

@@ -367,7 +367,7 @@ make_database('waited', "SELECT idgen_create_namespace('waited', $short, sequenc
 my ($restorer, @waiting) = map { session('waited') } 1 .. 4;
 issue($restorer, 'waited', 1, 'by the session that will restore');
 issue($waiting[0], 'waited', 1, 'by a session that will wait');
-my $worker = stop_worker($node, 'waited');
+my $authority = stop_authority($node, 'waited');
 # Two calls wait for more IDs than the cursor has, and one for a grant of its own.
 $_->send("SELECT idgen_next_batch(1000000, 'waited')") foreach @waiting[0, 1];
 $waiting[2]->send("SELECT * FROM idgen_activate('waited')");
@@ -375,7 +375,7 @@ ok($restorer->poll("SELECT count(*) FROM pg_stat_activity WHERE datname = 'waite
 	'three calls wait for the authority process');
 is($restorer->sqlstate("INSERT INTO _idgen.idgen_worker SELECT 'waited', 1, 1 + greatest(max(high_water), (SELECT floor FROM _idgen.idgen_floor WHERE namespace = 'waited')) FROM _idgen.idgen_worker WHERE namespace = 'waited'"), '',
 	'marks are restored while three calls wait');
-kill 'CONT', $worker;
+kill 'CONT', $authority;
 is(Idgen::Session::state_of($waiting[$_]->wait(60)), 'IG007',
 	"call $_ that waited while marks were restored learns that this is a copy [S9]")
   foreach keys @waiting;

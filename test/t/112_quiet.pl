@@ -20,12 +20,12 @@ foreach my $mode ('fast', 'smart')
 	my @sessions = map { Idgen::Session->new($node, dbname => $_) } ('postgres', 'other');
 	$ledger->add($sessions[$_]{dbname} // "database $_", $sessions[$_]->query('SELECT idgen_next()')) foreach (0, 1);
 	my $position = log_position($node);
-	my $pid = worker_in($node, 'postgres');
+	my $pid = authority_in($node, 'postgres');
 	is($sessions[0]->value("SELECT pg_terminate_backend($pid, 30000)"), 't',
 		"an operator ends an authority process before a $mode shutdown");
 	is($sessions[0]->value("SELECT count(*) FROM pg_stat_activity WHERE pid = $pid"), 0,
 		"the authority process ended by an operator is gone before a $mode shutdown");
-	ok(wait_until(sub { $ledger->add('database 0', my $result = $sessions[0]->query('SELECT idgen_next_batch(100000)')); !$result->{error} && worker_pids($node) > 1 }, 60),
+	ok(wait_until(sub { $ledger->add('database 0', my $result = $sessions[0]->query('SELECT idgen_next_batch(100000)')); !$result->{error} && authority_pids($node) > 1 }, 60),
 		"another authority process takes over before a $mode shutdown");
 	$_->close foreach @sessions;
 	$node->stop($mode);

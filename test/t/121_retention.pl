@@ -163,7 +163,7 @@ SKIP:
 {
 	# An authority process looks for ended incarnations when it starts, and every ten minutes.
 	skip 'this machine has been up for less than ten minutes', 4 if Idgen::Session::now_us() < 600e6;
-	$super->value('SELECT pg_terminate_backend(' . worker_in($node, 'postgres') . ', 10000)');
+	$super->value('SELECT pg_terminate_backend(' . authority_in($node, 'postgres') . ', 10000)');
 	ok(use_until(sub { $super->value("SELECT count(*) FROM _idgen.idgen_incarnation WHERE incarnation IN ($held->{incarnation}, $gone->{incarnation})") == 0 }),
 		'records of ended incarnations past the retention are deleted');
 	is($super->value("SELECT state FROM _idgen.idgen_incarnation WHERE incarnation = $living->{incarnation}"), 'active',
@@ -180,8 +180,8 @@ SKIP:
 sub remembered
 {
 	my $position = log_position($node);
-	$super->value('SELECT pg_log_backend_memory_contexts(' . worker_in($node, 'postgres') . ')');
-	wait_until(sub { log_since($node, $position) =~ /Grand total:/ }, 30) or die 'the worker does not tell its memory';
+	$super->value('SELECT pg_log_backend_memory_contexts(' . authority_in($node, 'postgres') . ')');
+	wait_until(sub { log_since($node, $position) =~ /Grand total:/ }, 30) or die 'the authority process does not tell its memory';
 	return scalar(() = log_since($node, $position) =~ /idgen marks: /g);
 }
 my $remembered = remembered();

@@ -32,18 +32,18 @@ sub said
 	return scalar(() = log_since($node, 0) =~ /LOG:  [^\n]*$text/g);
 }
 my $lifetime = 'timestamp field of idgen namespace "ends in %s days" lasts less than two years';
-my $short = 'workers of idgen namespace "eight" run short';
+my $short = 'idgen namespace "eight" is running out of workers';
 my $unsafe = 'idgen namespace "%s" is not safe against a crash of the machine';
 
 my @names = ('default', 'eight', map { "ends in $_ days" } 800, 700, 3);
 sub use_all { $session->value("SELECT idgen_next('$_')") foreach @names; return; }
 
 # The authority process ends when no namespace was used for a second. Another one starts when grants are needed.
-sub another_worker
+sub another_authority
 {
 	my ($when) = @_;
-	ok(wait_until(sub { worker_pids($node) == 0 }), "the authority process ends $when");
-	ok(wait_until(sub { use_all(); scalar worker_pids($node) }), "another authority process starts $when");
+	ok(wait_until(sub { authority_pids($node) == 0 }), "the authority process ends $when");
+	ok(wait_until(sub { use_all(); scalar authority_pids($node) }), "another authority process starts $when");
 	# It has looked at all namespaces when they have more grants.
 	my $count = sub { $session->value('SELECT coalesce(sum(grants), 0) FROM idgen_stat_namespace') };
 	my $grants = $count->();
@@ -75,17 +75,17 @@ like(log_since($node, 0), qr/It ends in (699|700) days\./,
 	'the log has the number of days left for the namespace with 700 days');
 like(log_since($node, 0), qr/HINT:  Create a namespace with a later epoch or more timestamp bits, and issue from it\./,
 	'the log has a hint about fields that end soon');
-another_worker('after the alerts about lifetimes');
+another_authority('after the alerts about lifetimes');
 is_said('the next authority process does not repeat alerts about lifetimes', %lifetimes);
 # The authority process has to be there before it is terminated. If it has ended by itself, it is started again.
 ok( wait_until(
 		sub {
 			use_all();
-			my ($pid) = worker_pids($node) or return 0;
+			my ($pid) = authority_pids($node) or return 0;
 			return $session->value("SELECT pg_terminate_backend($pid, 60000)") eq 't';
 		}),
 	'an authority process is terminated');
-another_worker('after a terminated one');
+another_authority('after a terminated one');
 is_said('the authority process after a terminated one does not repeat alerts about lifetimes', %lifetimes);
 
 # --- Eight workers, of which external generators may have some.
@@ -138,8 +138,8 @@ sub keep_alive
 }
 ok(wait_until(sub { keep_alive(); said($short) > 0 }), 'a shortage of workers is in the log')
   or diag($session->value(q{SELECT workers_reserved || ' of ' || workers FROM idgen_stat_namespace WHERE namespace = 'eight'}));
-like(log_since($node, 0), qr/[78] of 8 are reserved\./, 'the log has the number of reserved workers');
-like(log_since($node, 0), qr/HINT:  Deactivate incarnations no longer used, or use a namespace with more worker bits\./,
+like(log_since($node, 0), qr/[78] of 8 workers are reserved\./, 'the log has the number of reserved workers');
+like(log_since($node, 0), qr/HINT:  Deactivate incarnations that are no longer used, or use a namespace with more worker bits\./,
 	'the log has a hint about a shortage of workers');
 my $until = Idgen::Session::now_us() + 3e6;
 wait_until(sub { keep_alive(); Idgen::Session::now_us() > $until });
@@ -150,26 +150,26 @@ ok(wait_until(sub { keep_alive(); $session->value(q{SELECT workers_free <= 1 FRO
 $_->[0]->query("SELECT idgen_deactivate($_->[1]{incarnation}, '$_->[1]{token}')") foreach @chains;
 ok(wait_until(sub { $session->value(q{SELECT idgen_next('eight')}); $session->value(q{SELECT workers_free >= 6 FROM idgen_stat_namespace WHERE namespace = 'eight'}) eq 't' }),
 	'workers of deactivated generators are free when their grants have ended');
-another_worker('after the shortage of workers');
+another_authority('after the shortage of workers');
 is_said('the next authority process does not repeat a shortage that has ended', $short => 1);
 
 # --- Of sixteen workers one role may have seven for external generators, although others are free.
 
 $session->value(q{SELECT idgen_create_namespace('shares', 41, 4, 12, promotion => 'fence', grant_interval => '20 min', horizon => '1 h')});
 $session->value("SELECT idgen_allow('shares', '$_', 'acquire')") foreach ('role_1', 'role_2');
-my $share = 'role "%s" has all workers of idgen namespace "shares" that one role may have';
+my $share = 'role "%s" has reached its limit of workers in idgen namespace "shares"';
 sub activate_all { my ($role, $count) = @_; return grep { $_ eq '' } map { $sessions{$role}->sqlstate(q{SELECT idgen_activate('shares')}) } 1 .. $count; }
 is(scalar activate_all('role_1', 6), 6, 'a role gets six workers for external generators');
 $session->value(q{SELECT idgen_next('shares')}) foreach 1 .. 3;
 is(said(sprintf $share, 'role_1'), 0, 'a role that has not used up its share is not in the log');
 is(scalar activate_all('role_1', 2), 1, 'a role gets a seventh worker, but no eighth');
-is_said('a role that has used up its share is in the log although half of the workers are free', sprintf($share, 'role_1') => 1, sprintf($share, 'role_2') => 0, 'workers of idgen namespace "shares" run short' => 0);
-like(log_since($node, 0), qr/DETAIL:  External generators of it have 7\./,
+is_said('a role that has used up its share is in the log although half of the workers are free', sprintf($share, 'role_1') => 1, sprintf($share, 'role_2') => 0, 'idgen namespace "shares" is running out of workers' => 0);
+like(log_since($node, 0), qr/DETAIL:  Its external generators hold 7 workers\./,
 	'the log has the number of workers of the role');
 is(scalar activate_all('role_1', 3), 0, 'a role that has used up its share gets no worker when it asks again');
 is(scalar activate_all('role_2', 8), 7, 'another role gets all workers of its share');
 is_said('each role that has used up its share is in the log once', map { (sprintf($share, $_) => 1) } ('role_1', 'role_2'));
-another_worker('after the alerts about shares');
+another_authority('after the alerts about shares');
 $sessions{role_1}->sqlstate(q{SELECT idgen_activate('shares')});
 is_said('the next authority process does not repeat alerts about shares', map { (sprintf($share, $_) => 1) } ('role_1', 'role_2'));
 
@@ -177,11 +177,11 @@ is_said('the next authority process does not repeat alerts about shares', map { 
 
 my $paused = 'the idgen authority process did not run for \d+ ms';
 $session->value('SELECT idgen_next()');
-my $stopped = stop_worker($node, 'postgres');
+my $stopped = stop_authority($node, 'postgres');
 select(undef, undef, undef, 3.5);
 kill 'CONT', $stopped;
 ok(wait_until(sub { said($paused) > 0 }), 'a pause of the authority process is in the log');
-like(log_since($node, 0), qr/DETAIL:  No grant was made in that time\.\n.*HINT:  Check whether the process or its machine was stopped/,
+like(log_since($node, 0), qr/DETAIL:  No grant was made in that time\.\n.*HINT:  Check whether the process or the machine was stopped/,
 	'the log has a hint about a pause of the authority process');
 
 # --- fsync.
@@ -195,13 +195,13 @@ my %safety = map { (sprintf($unsafe, $_) => 1) } @names;
 is_said('an alert about fsync is in the log once for each namespace in use', %safety);
 ok(wait_until(sub { use_all(); ($session->value('SELECT fsync FROM idgen_stat_authority') // '') eq 'f' }),
 	'idgen_stat_authority shows that fsync is off');
-another_worker('after the alerts about fsync');
+another_authority('after the alerts about fsync');
 is_said('the next authority process does not repeat alerts about fsync', %safety, %lifetimes);
 $session->value('ALTER SYSTEM SET fsync = on');
 $session->value('SELECT pg_reload_conf()');
 ok(wait_until(sub { use_all(); ($session->value('SELECT fsync FROM idgen_stat_authority') // '') eq 't' }),
 	'idgen_stat_authority shows that fsync is on again');
-another_worker('after fsync was turned on');
+another_authority('after fsync was turned on');
 $session->value('ALTER SYSTEM SET fsync = off');
 $session->value('SELECT pg_reload_conf()');
 ok(wait_until(sub { $session->value('SELECT idgen_next()'); said(sprintf($unsafe, 'default')) >= 2 }),

@@ -9,8 +9,8 @@ use Test::More;
 use Idgen::Node;
 use Idgen::Session;
 
-# The form of the file is that of this reader: two lists, of lines "key: value" and of queries as
-# blocks. Anything else is an error.
+# This reader knows one form of the file: two lists, with lines "key: value" and with queries as blocks. Anything else
+# is an error.
 sub read_collector
 {
 	my ($name) = @_;
@@ -46,11 +46,11 @@ sub read_collector
 }
 
 my $collector = read_collector("$ENV{IDGEN_TOP}/doc/sql_exporter.yml");
-is($collector->{collector_name}, 'idgen', 'the collector has its name');
+is($collector->{collector_name}, 'idgen', 'the name of the collector is idgen');
 my @metrics = @{ $collector->{metrics} };
 my %queries = map { $_->{query_name} => $_->{query} } @{ $collector->{queries} };
-cmp_ok(scalar @metrics, '>', 20, scalar(@metrics) . ' metrics');
-is(scalar keys %queries, scalar @{ $collector->{queries} }, 'no query twice');
+cmp_ok(scalar @metrics, '>', 20, 'the collector has ' . scalar(@metrics) . ' metrics');
+is(scalar keys %queries, scalar @{ $collector->{queries} }, 'every query has a name of its own');
 
 my %names;
 foreach my $metric (@metrics)
@@ -65,16 +65,17 @@ foreach my $metric (@metrics)
 	push @wrong, 'a counter ends with _total, and nothing else does' if ($metric->{type} eq 'counter') != ($name =~ /_total$/ ? 1 : 0);
 	push @wrong, 'several values need a label' if @{ $metric->{values} } > 1 && !$metric->{value_label};
 	push @wrong, 'no such query' if !$queries{ $metric->{query_ref} };
-	is(join(', ', @wrong), '', $name);
+	is(join(', ', @wrong), '', "metric $name is declared correctly");
 }
-is(join(' ', grep { my $name = $_; !grep { $_->{query_ref} eq $name } @metrics } sort keys %queries), '', 'every query is used');
+is(join(' ', grep { my $name = $_; !grep { $_->{query_ref} eq $name } @metrics } sort keys %queries), '',
+	'every query is used by a metric');
 
-# Only the views.
+# Queries read nothing but the views.
 foreach my $name (sort keys %queries)
 {
 	my %used = map { $_ => 1 } $queries{$name} =~ /\b(?:FROM|JOIN)\s+(\w+)/g;
 	delete $used{$_} foreach qw(idgen_stat_namespace idgen_stat_cursor idgen_stat_authority idgen_stat_role last_error_at fenced_until field_ends);
-	is(join(' ', sort keys %used), '', "$name reads views of idgen alone");
+	is(join(' ', sort keys %used), '', "query $name reads only views of idgen");
 }
 
 # --- A server where something has happened: IDs, waits, an error, a fence, nothing at all.
@@ -86,12 +87,13 @@ $super->value(q{SELECT idgen_create_namespace('Fenced "ones"')});
 $super->value(q{SELECT idgen_create_namespace('decoding', 10, 2, 2, horizon => '1 s', issuing => false)});
 $super->value(q{SELECT idgen_create_namespace('wide', 60, 1, 1)});
 $super->value(q{SELECT count(*) FROM idgen_next_batch(100, 'tiny')});
-is($super->sqlstate(q{SET idgen.wait_timeout = 0; SELECT idgen_next_batch(100, 'tiny')}), 'IG003', 'an error');
+is($super->sqlstate(q{SET idgen.wait_timeout = 0; SELECT idgen_next_batch(100, 'tiny')}), 'IG003',
+	'a call without waiting fails with IG003');
 $super->value(q{RESET idgen.wait_timeout});
 $super->value(q{SELECT idgen_next('Fenced "ones"')});
 $super->value(q{SELECT idgen_fence_namespace('Fenced "ones"')});
 $super->value(q{SELECT idgen_next()});
-# a generator outside
+# an external generator
 $super->value(q{SELECT idgen_create_namespace('outside', horizon => '1 h', promotion => 'fence')});
 $super->value(q{SELECT idgen_activate('outside')});
 $super->value(q{CREATE ROLE exporter LOGIN IN ROLE pg_monitor});
@@ -143,58 +145,63 @@ foreach my $metric (@metrics)
 	my @wrong = (
 		(map { "label $_ is " . ($columns->{$_} // 'missing') } grep { ($columns->{$_} // '') ne 'text' } @{ $metric->{key_labels} }),
 		(map { "value $_ is " . ($columns->{$_} // 'missing') } grep { ($columns->{$_} // '') ne 'double precision' } @{ $metric->{values} }));
-	is(join(', ', @wrong), '', "columns of $metric->{metric_name}");
+	is(join(', ', @wrong), '', "the columns of metric $metric->{metric_name} are there and have the right types");
 }
 
-# The exporter complains about columns that nobody asks for.
+# The exporter complains about columns that no metric uses.
 foreach my $name (sort keys %queries)
 {
 	my %asked = map { $_ => 1 } map { (@{ $_->{key_labels} }, @{ $_->{values} }) } grep { $_->{query_ref} eq $name } @metrics;
-	is(join(' ', grep { !$asked{$_} } sort keys %{ $columns{$name} }), '', "each column of $name is used");
+	is(join(' ', grep { !$asked{$_} } sort keys %{ $columns{$name} }), '', "each column of query $name is used");
 }
 
 my $first = eval { scrape($exporter) };
-ok($first, 'a scrape: no value is null, no series comes twice') or diag($@);
+ok($first, 'a scrape has no value that is null and no series twice') or diag($@);
 foreach my $metric (@metrics)
 {
 	my $is_there = grep { /^\Q$metric->{metric_name}\E\|/ } keys %$first;
 	# where the kernel tells nothing there are no rows
-	ok($is_there || $metric->{query_ref} eq 'idgen_clock', "$metric->{metric_name} has a sample");
+	ok($is_there || $metric->{query_ref} eq 'idgen_clock', "metric $metric->{metric_name} has a sample");
 }
-is($first->{'idgen_ids_total|postgres|default|ids'}, 1, 'IDs');
-cmp_ok($first->{'idgen_waits_total|postgres|tiny|tick'}, '>', 0, 'waits');
-cmp_ok($first->{'idgen_fenced_seconds|postgres|Fenced "ones"|fenced_seconds'}, '>', 10, 'a fence');
-is($first->{'idgen_namespace_info|postgres|Fenced "ones"|fenced|local|split|one'}, 1, 'is a state');
-is($first->{'idgen_workers|postgres|tiny|total'}, 2, 'workers');
-is($first->{'idgen_ticks_total|postgres|default|ticks'}, 1, 'a tick');
-cmp_ok($first->{'idgen_ticks_total|postgres|tiny|ticks'}, '>=', 50, 'and many');
-is($first->{'idgen_tick_ids|postgres|tiny|tick_ids'}, 2, 'of two IDs at most');
-is($first->{'idgen_role_workers|postgres|outside|' . $super->value('SELECT current_user') . '|held'}, 1, 'a worker of a role');
-is($first->{'idgen_role_workers|postgres|outside|' . $super->value('SELECT current_user') . '|max'}, 504, 'and how many it may have');
-is($first->{"idgen_${_}_total|postgres|outside|$_"}, 0, "$_ is counted") foreach ('grants_ahead', 'holder_waits', 'pauses');
-is($first->{'idgen_authority_running|postgres|running'}, 1, 'the authority process runs');
-is(scalar(grep { /^idgen_last_error_timestamp_seconds\|postgres\|tiny\|IG003\|/ } keys %$first), 1, 'the last error');
-cmp_ok($first->{'idgen_field_ends_timestamp_seconds|postgres|default|ends'}, '==', (1735689600000 + 2**41) / 1000, 'the end of the field');
+is($first->{'idgen_ids_total|postgres|default|ids'}, 1, 'a scrape counts IDs');
+cmp_ok($first->{'idgen_waits_total|postgres|tiny|tick'}, '>', 0, 'a scrape counts waits');
+cmp_ok($first->{'idgen_fenced_seconds|postgres|Fenced "ones"|fenced_seconds'}, '>', 10, 'a scrape shows how long a fence lasts');
+is($first->{'idgen_namespace_info|postgres|Fenced "ones"|fenced|local|split|one'}, 1, 'a scrape shows the state of a fenced namespace');
+is($first->{'idgen_workers|postgres|tiny|total'}, 2, 'a scrape shows the workers of a namespace');
+is($first->{'idgen_ticks_total|postgres|default|ticks'}, 1, 'a scrape counts a tick');
+cmp_ok($first->{'idgen_ticks_total|postgres|tiny|ticks'}, '>=', 50, 'a scrape counts many ticks');
+is($first->{'idgen_tick_ids|postgres|tiny|tick_ids'}, 2, 'a scrape shows how many IDs a tick can have');
+is($first->{'idgen_role_workers|postgres|outside|' . $super->value('SELECT current_user') . '|held'}, 1,
+	'a scrape shows the workers that a role holds');
+is($first->{'idgen_role_workers|postgres|outside|' . $super->value('SELECT current_user') . '|max'}, 504,
+	'a scrape shows the workers that a role may hold');
+is($first->{"idgen_${_}_total|postgres|outside|$_"}, 0, "a scrape has the counter of $_") foreach ('grants_ahead', 'holder_waits', 'pauses');
+is($first->{'idgen_authority_running|postgres|running'}, 1, 'a scrape shows that the authority process runs');
+is(scalar(grep { /^idgen_last_error_timestamp_seconds\|postgres\|tiny\|IG003\|/ } keys %$first), 1,
+	'a scrape shows the time of the last error');
+cmp_ok($first->{'idgen_field_ends_timestamp_seconds|postgres|default|ends'}, '==', (1735689600000 + 2**41) / 1000,
+	'a scrape shows the end of the timestamp field');
 
 # --- Counters rise, for as long as nobody resets them.
 
 $super->value('SELECT count(*) FROM idgen_next_batch(1000)');
 my $second = scrape($exporter);
 my @fallen = grep { /^\w+_total\|/ && $second->{$_} < $first->{$_} } keys %$first;
-is(join(' ', @fallen), '', 'counters do not fall');
-is($second->{'idgen_ids_total|postgres|default|ids'}, 1001, 'and follow');
+is(join(' ', @fallen), '', 'counters do not fall between two scrapes');
+is($second->{'idgen_ids_total|postgres|default|ids'}, 1001, 'a second scrape counts the IDs since the first');
 
-# --- A database where nothing has been used, and a role that may not look.
+# --- A database where nothing was used, and a role that may not look.
 
 create_database($node, 'unused');
 my $unused = Idgen::Session->new($node, user => 'exporter', dbname => 'unused');
 my $samples = eval { scrape($unused) };
-ok($samples, 'a scrape where nothing was used') or diag($@);
-is($samples->{'idgen_ids_total|unused|default|ids'}, 0, 'says 0');
-is($samples->{'idgen_authority_running|unused|running'}, 0, 'and no authority process');
+ok($samples, 'a database where nothing was used can be scraped') or diag($@);
+is($samples->{'idgen_ids_total|unused|default|ids'}, 0, 'a scrape counts 0 IDs where nothing was used');
+is($samples->{'idgen_authority_running|unused|running'}, 0, 'a scrape shows no authority process where nothing was used');
 $super->value('CREATE ROLE anybody LOGIN');
 my $anybody = Idgen::Session->new($node, user => 'anybody');
-is(join(' ', map { $anybody->sqlstate($queries{$_}) } sort keys %queries), join(' ', ('42501') x keys %queries), 'nobody else reads them');
+is(join(' ', map { $anybody->sqlstate($queries{$_}) } sort keys %queries), join(' ', ('42501') x keys %queries),
+	'a role without pg_monitor can run no query');
 
 $_->close foreach ($super, $exporter, $unused, $anybody);
 $node->stop;

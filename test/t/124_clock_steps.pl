@@ -71,8 +71,8 @@ is($super->sqlstate("SELECT idgen_fence_namespace('default', $far)"), '22023',
 	'a fence above an ID of more than a day in the future is refused');
 my $refused = $super->query("SELECT idgen_adopt_namespace('default', $far)");
 is($refused->{error}{C}, '22023', 'an adoption above an ID of more than a day in the future is refused');
-like($refused->{error}{D}, qr/$far is of more than a day in the future/,
-	'the detail says that the ID is of more than a day in the future');
+like($refused->{error}{D}, qr/$far lies more than a day in the future/,
+	'the detail says that the ID lies more than a day in the future');
 
 # A fence without an ID is not judged, however far the epoch is ahead.
 $super->query(q{SELECT idgen_create_namespace('to come', epoch => date_trunc('day', now()) + interval '10 days', issuing => false)});

@@ -233,12 +233,12 @@ ok(wait_until(sub { ($session->query(q{SELECT idgen_next('quick')})->{error}{D} 
 	'a call fails while the clock cannot be saved');
 rename "$control.away", $control or die;
 served('quick', 'the namespace issues when the clock can be saved again');
-my $worker = worker_in($node, 'postgres');
+my $authority = authority_in($node, 'postgres');
 sub contents { return PostgreSQL::Test::Utils::slurp_file($node->data_dir . '/pg_stat/idgen_clock.stat'); }
 my $before = contents();
 $clock->set('+6s');
 ok(wait_until(sub { issue('quick'); contents() ne $before }, 30), 'a later step of the clock is saved');
-is(worker_in($node, 'postgres'), $worker, 'the authority process is the same one after the clock could not be saved');
+is(authority_in($node, 'postgres'), $authority, 'the authority process is the same one after the clock could not be saved');
 $node->stop;
 
 $ledger->is_unique('all that was issued');

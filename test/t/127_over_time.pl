@@ -23,7 +23,7 @@ sub seen
 	my ($what, $namespace) = @_;
 	return $watcher->value("SELECT $what FROM idgen_stat_namespace WHERE namespace = '$namespace'");
 }
-sub of_worker { my ($what) = @_; return $watcher->value("SELECT $what FROM idgen_stat_authority"); }
+sub of_authority { my ($what) = @_; return $watcher->value("SELECT $what FROM idgen_stat_authority"); }
 
 # So long that anything planned for this time is more than a second late.
 sub stand_still { select(undef, undef, undef, 3.5); return; }
@@ -32,16 +32,16 @@ sub stand_still { select(undef, undef, undef, 3.5); return; }
 
 my $session = Idgen::Session->new($node);
 $session->value(q{SELECT idgen_next('paused')});
-my $pauses = of_worker('pauses');
-my $worker = stop_worker($node, 'postgres');
+my $pauses = of_authority('pauses');
+my $authority = stop_authority($node, 'postgres');
 stand_still();
-kill 'CONT', $worker;
-ok(wait_until(sub { of_worker('pauses') > $pauses }), 'an authority process that was stopped counts a pause');
-cmp_ok(of_worker('pause_max_ms'), '>', 1000, 'the pause of the authority process has its length');
+kill 'CONT', $authority;
+ok(wait_until(sub { of_authority('pauses') > $pauses }), 'an authority process that was stopped counts a pause');
+cmp_ok(of_authority('pause_max_ms'), '>', 1000, 'the pause of the authority process has its length');
 
 # A session that waits for its grant, and is stopped meanwhile.
 $pauses = seen('pauses', 'paused');
-$worker = stop_worker($node, 'postgres');
+$authority = stop_authority($node, 'postgres');
 ok(wait_until(sub { ($watcher->value(q{SELECT max(runway_ms) < 0 FROM idgen_stat_cursor WHERE namespace = 'paused'}) // 'f') eq 't' }),
 	'the cursor has no grant left');
 $session->send(q{SELECT idgen_next('paused')});
@@ -49,7 +49,7 @@ ok(wait_until(sub { ($watcher->value(q{SELECT wait_event_type || ' ' || state FR
 	'a session waits for a grant of its cursor');
 kill 'STOP', $session->pid;
 stand_still();
-kill 'CONT', $worker;
+kill 'CONT', $authority;
 kill 'CONT', $session->pid;
 is(Idgen::Session::state_of($session->wait), '', 'a session that was stopped while it waited gets its ID');
 cmp_ok(seen('pauses', 'paused'), '>', $pauses, 'a session that was stopped while it waited counts a pause');
@@ -58,13 +58,13 @@ cmp_ok(seen('pause_max_ms', 'paused'), '>', 1000, 'the pause of a session that w
 # The same with a session that asks for a grant of an external generator.
 my $held = Generator::activate($session, 'paused');
 $pauses = seen('pauses', 'paused');
-$worker = stop_worker($node, 'postgres');
+$authority = stop_authority($node, 'postgres');
 $session->send(Generator::acquire_sql($held));
 ok(wait_until(sub { ($watcher->value(q{SELECT wait_event_type || ' ' || state FROM pg_stat_activity WHERE pid = } . $session->pid) // '') eq 'Extension active' }),
 	'a session waits for an external grant');
 kill 'STOP', $session->pid;
 stand_still();
-kill 'CONT', $worker;
+kill 'CONT', $authority;
 kill 'CONT', $session->pid;
 $session->wait;
 cmp_ok(seen('pauses', 'paused'), '>', $pauses,

@@ -75,7 +75,7 @@ answers_within($result, 0, 'a call is refused at once when no standby is named [
 set('nobody, either');
 $result = issue('trusted');
 is(state($result), 'IG005', 'a call is refused when no standby has the name [S4]');
-like($result->{error}{D}, qr/1 physical ones are needed and 0 are streaming/,
+like($result->{error}{D}, qr/1 must be streaming, but only 0 are/,
 	'the detail says how many physical standbys are needed and are streaming');
 is(grants('trusted'), 0, 'nothing was granted without a physical standby');
 is(state($session->query(q{SELECT idgen_next()})), '', 'a namespace with durability local issues without a standby');
@@ -169,8 +169,8 @@ $waiting->cancel;
 is(state($waiting->wait(30)), '57014', 'a cancel ends the wait for a standby [S10]');
 foreach my $round (1 .. 3)
 {
-	my $worker = worker_in($node, 'postgres');
-	$session->value($round == 3 ? "SELECT pg_terminate_backend($worker)" : "SELECT pg_cancel_backend($worker)");
+	my $authority = authority_in($node, 'postgres');
+	$session->value($round == 3 ? "SELECT pg_terminate_backend($authority)" : "SELECT pg_cancel_backend($authority)");
 	my $what = 'after the authority process was ' . ($round == 3 ? 'terminated' : 'cancelled') . ", round $round [S4]";
 	is(state(issue('trusted')), 'IG005', "no ID is given $what");
 	$result = acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request);
@@ -181,14 +181,14 @@ is(state(issue('trusted')), 'IG005', 'no ID is given when synchronous_standby_na
 is(state(acquire($session, $held, after_grant => $grant->{grant_id}, request_id => $request)), 'IG005',
 	'no grant is given when synchronous_standby_names was emptied [S4]');
 $result = known_cause($session, q{SELECT idgen_fence_namespace('over')});
-like($result->{error}{D}, qr/done here.*not confirmed.*"synchronous_standby_names" is empty/,
+like($result->{error}{D}, qr/carried out here.*not confirmed.*"synchronous_standby_names" is empty/,
 	'the detail of a fence says what is missing when synchronous_standby_names was emptied');
 like($result->{error}{H}, qr/^Name physical standbys/, 'the hint of a fence says to name physical standbys');
 set('ANY 1 (a, b)');
 is(state(issue('trusted')), 'IG005', 'no ID is given when the standbys are named again [S4]');
 $result = known_cause($session, q{SELECT idgen_fence_namespace('quick')});
 is(state($result), 'IG005', 'a fence that is not confirmed is refused [S4]');
-like($result->{error}{D}, qr/done here.*not confirmed/,
+like($result->{error}{D}, qr/carried out here.*not confirmed/,
 	'the detail says that an unconfirmed fence is done on this server');
 foreach my $time ('first', 'second')
 {
@@ -276,7 +276,7 @@ ends('long', '', 'namespace long issues before the standbys are stopped');
 signal_receivers('STOP');
 ok(wait_until(sub { issue('long'); $session->value(q{SELECT unconfirmed FROM idgen_stat_namespace WHERE namespace = 'long'}) > 0 }, 30),
 	'a further grant of namespace long waits for a standby');
-$session->value('SELECT pg_terminate_backend(' . worker_in($node, 'postgres') . ')');
+$session->value('SELECT pg_terminate_backend(' . authority_in($node, 'postgres') . ')');
 ok(wait_until(sub { Idgen::Session->new($node)->query(q{SET idgen.wait_timeout = 0; SELECT idgen_next('default')});
 	$session->value(q{SELECT unconfirmed FROM idgen_stat_namespace WHERE namespace = 'long'}) > 0 }, 30),
 		'the grant of namespace long still waits under the next authority process');

@@ -78,12 +78,12 @@ $next->query(q{SET idgen.wait_timeout = '10min'});
 ok(wait_until(sub { $session->value(q{SELECT max(end_tick) < (extract(epoch FROM clock_timestamp()) - 1735689600) * 1000 FROM _idgen.idgen_grant JOIN _idgen.idgen_incarnation USING (incarnation) WHERE _idgen.idgen_grant.namespace = 'waits' AND kind = 'external'}) eq 't' }, 60),
 	'the grant of the external incarnation is over');
 $next->send(q{SELECT * FROM idgen_activate('waits')});
-my $worker = worker_in($node, 'postgres');
+my $authority = authority_in($node, 'postgres');
 ok(wait_until(
 		sub {
-			kill 'STOP', $worker;
-			return 1 if $changes->value("SELECT count(*) FROM pg_locks WHERE pid = $worker AND granted AND locktype = 'object' AND mode = 'ShareLock'") > 0;
-			kill 'CONT', $worker;
+			kill 'STOP', $authority;
+			return 1 if $changes->value("SELECT count(*) FROM pg_locks WHERE pid = $authority AND granted AND locktype = 'object' AND mode = 'ShareLock'") > 0;
+			kill 'CONT', $authority;
 			return 0;
 		}, 60), 'the authority process is stopped in the middle of an answer');
 $result = $changes->query(durability('waits', 'quorum'));
@@ -92,7 +92,7 @@ like($result->{error}{H} // '', qr/pg_locks/, 'the hint for a change in the midd
 answers_within($result, 2, 'a change in the middle of an answer is refused in time [S10]');
 is(state($changes->query(durability('halved', 'quorum'))), '',
 	'the policy of another namespace is changed in the middle of an answer');
-kill 'CONT', $worker;
+kill 'CONT', $authority;
 $holder->query('ROLLBACK');
 is(state($next->wait(60)), '', 'the stopped answer is given in the end');
 is(state($changes->query(durability('waits', 'quorum'))), '', 'the policy is changed when the answer was given');
@@ -122,12 +122,12 @@ $waiting[$_]->send("SELECT * FROM idgen_activate('$stuck[$_]')") foreach 0 .. 5;
 $answered->send(q{SELECT * FROM idgen_activate('healthy')});
 ok(wait_until(sub { $session->value(q{SELECT count(*) FROM _idgen.idgen_grant WHERE namespace = 'healthy'}) > 0 }, 60),
 	'a grant is committed in a round with namespaces that fail');
-$worker = worker_in($node, 'postgres');
+$authority = authority_in($node, 'postgres');
 ok(wait_until(sub { state($changes->query(durability('healthy', 'quorum'))) eq '' }, 60),
 	'the policy is changed after the committed grant');
-kill 'STOP', $worker;
+kill 'STOP', $authority;
 is(state($answered->wait(60)), '', 'the answer of a repeated round is given before the policy is changed [S4]');
-kill 'CONT', $worker;
+kill 'CONT', $authority;
 $holder->query('ROLLBACK');
 is(state($waiting[$_]->wait(60)), '', "request $_ of a namespace that failed is answered in the end") foreach keys @waiting;
 

@@ -47,7 +47,7 @@ my $directory = PostgreSQL::Test::Utils::tempdir();
 
 # Links lead to sections of the page.
 my %anchors = map { (lc =~ s/[^\w -]//gr =~ s/ /-/gr) => 1 } keys %$page;
-is(join(' ', grep { !$anchors{$_} } $all_text =~ /\]\(#([^)]+)\)/g), '', 'every link leads somewhere');
+is(join(' ', grep { !$anchors{$_} } $all_text =~ /\]\(#([^)]+)\)/g), '', 'every link within the page leads to a section');
 
 # Runs the next block of a section. Options: dbname (shop), fails => an SQLSTATE that it may end with,
 # and any other is the environment. Returns what it printed.
@@ -58,7 +58,7 @@ sub run_next
 	my $fails = delete $options{fails};
 	my ($block) = grep { !$_->{run} } @{ $page->{$heading}{blocks} };
 	die "nothing is left to run in \"$heading\"\n" unless $block;
-	my $name = "$heading, line $block->{line}";
+	my $name = "\"$heading\", line $block->{line}";
 	my $file = "$directory/block-$block->{line}";
 
 	$block->{run} = 1;
@@ -72,28 +72,30 @@ sub run_next
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	if (!$ok && $fails && $errors =~ /ERROR:  $fails:/)
 	{
-		pass("$name: run, and refused with $fails");
+		pass("$name: the command is refused with $fails");
 		return undef;
 	}
-	ok($ok, $name) or diag("$output\n$errors");
+	ok($ok, "$name: the command succeeds") or diag("$output\n$errors");
 	return $output;
 }
 
-# The server says what the page quotes.
+# A statement is served or gets an SQLSTATE, and the server says what the page quotes. The checks are numbered.
+my $statements = 0;
 sub sees
 {
 	my ($node, $sql, $state, $quoted, %options) = @_;
+	my $name = 'statement ' . ++$statements;
 	my $session = Idgen::Session->new($node, dbname => $options{dbname} // 'shop', options => '-c idgen.wait_timeout=100ms');
 	my $result;
-	# While the worker is being started, that is all that is said.
+	# While the authority process is being started, the server says only that.
 	wait_until(sub { $result = known_cause($session, $sql); return !$result->{error} || ($result->{error}{D} // '') !~ /is being started/ }, 30);
 	my $said = $result->{error} ? join ' ', map { $result->{error}{$_} // '' } qw(M D) : '';
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	is(Idgen::Session::state_of($result), $state, "$sql: " . ($state || 'issues')) or diag($said);
+	is(Idgen::Session::state_of($result), $state, "$name: \"$sql\" on " . $node->name . ($state ? " fails with $state" : ' is served')) or diag($said);
 	if (defined $quoted)
 	{
-		like($said, qr/\Q$quoted\E/, "it says \"$quoted\"");
-		ok(index($all_text, $quoted) >= 0, 'as the page quotes');
+		like($said, qr/\Q$quoted\E/, "$name: the server says \"$quoted\"");
+		ok(index($all_text, $quoted) >= 0, "$name: the page quotes \"$quoted\"");
 	}
 	$session->close;
 	return;
@@ -133,12 +135,12 @@ $node->safe_psql('shop', "SELECT pg_create_restore_point('before')");
 my $standby = standby_of($node, 'standby', backup => 'base');
 use_it($node, 'shop');
 
-like(run_next($node, 'First look'), qr/^default\|issuing\|split\|/m, 'the first look');
+like(run_next($node, 'First look'), qr/^default\|issuing\|split\|/m, 'the first look shows a namespace that issues');
 run_next($node, 'First look');
 
-ok(crash($node), 'a crash');
+ok(crash($node), 'the server is killed for the first time');
 $node->start;
-like(run_next($node, 'Crash and restart'), qr/^[tf]$/m, 'and a restart');
+like(run_next($node, 'Crash and restart'), qr/^[tf]$/m, 'the command of "Crash and restart" shows the setting fsync');
 sees($node, 'SELECT idgen_next()', '');
 
 # --- Policies.
@@ -146,13 +148,13 @@ sees($node, 'SELECT idgen_next()', '');
 $node->safe_psql('postgres', 'CREATE DATABASE policies');
 $node->safe_psql('policies', 'CREATE EXTENSION idgen');
 run_next($node, 'Choosing a policy', dbname => 'policies') for 1 .. 2;
-is($node->safe_psql('policies', "SELECT promotion FROM _idgen.idgen_namespace WHERE name = 'messages'"), 'refuse', 'a policy is changed');
+is($node->safe_psql('policies', "SELECT promotion FROM _idgen.idgen_namespace WHERE name = 'messages'"), 'refuse', 'the commands of "Choosing a policy" change the policy');
 make_database('trusted');
-# It needs standbys that confirm, and says so.
+# "trust" needs standbys that confirm, and says so.
 run_next($node, 'Trust', dbname => 'trusted');
 $node->append_conf('postgresql.conf', "synchronous_standby_names = 'standby'\nsynchronous_commit = local");
 $node->reload;
-ok(wait_until(sub { $node->psql('trusted', "SELECT idgen_next('payments')") == 0 }, 30), 'trust: a standby confirms');
+ok(wait_until(sub { $node->psql('trusted', "SELECT idgen_next('payments')") == 0 }, 30), 'a namespace under trust issues when a standby confirms');
 run_next($node, 'Trust', dbname => 'trusted');
 $node->append_conf('postgresql.conf', "synchronous_standby_names = ''");
 $node->reload;
@@ -167,9 +169,9 @@ $standby->promote;
 $standby->poll_query_until('shop', 'SELECT NOT pg_is_in_recovery()') or die;
 sees($standby, 'SELECT idgen_next()', '');
 sees($standby, "SELECT idgen_next('messages')", 'IG001', 'namespace "messages" cannot issue IDs yet');
-ok($all_text =~ /A retry can succeed in \d+\.\d+ seconds\./, 'for how long, is quoted');
-like(run_next($standby, 'Failover by promotion'), qr/^messages\|fence\|local\|fenced\|\d/m, 'the view says so');
-ok(wait_until(sub { $standby->psql('shop', "SELECT idgen_next('messages')") == 0 }), 'until it is over');
+ok($all_text =~ /A retry can succeed in \d+\.\d+ seconds\./, 'the page quotes how long a fence lasts in the words of the server');
+like(run_next($standby, 'Failover by promotion'), qr/^messages\|fence\|local\|fenced\|\d/m, 'the view shows that a namespace is fenced after a promotion');
+ok(wait_until(sub { $standby->psql('shop', "SELECT idgen_next('messages')") == 0 }), 'the namespace issues when its fence is over');
 $standby->safe_psql('shop', "SELECT idgen_alter_namespace('messages', promotion => 'refuse')");
 sees($standby, "SELECT idgen_next('asks')", 'IG007', 'this looks like a promotion or a point-in-time recovery');
 # The page calls it messages.
@@ -177,7 +179,7 @@ $page->{Refuse}{blocks}[0]{text} =~ s/'messages'/'asks'/ or fail('the name in "R
 run_next($standby, 'Refuse');
 sees($standby, "SELECT idgen_next('asks')", 'IG001');
 
-# --- It comes back: first as it was, then as a standby. Not the main cluster, but one as it.
+# --- The old primary comes back: first as it was, then as a standby. A copy of it is kept for the rest.
 
 my $old = $node;
 $old->stop;
@@ -186,7 +188,7 @@ $old->start;
 {
 	my $heading = 'The old primary comes back';
 	my ($rewind, $start, $retire) = @{ $page->{$heading}{blocks} };
-	# For inspection, and only that: the last on the page, the first in time.
+	# The command for inspection only is the last on the page, but the first in time.
 	$_->{run} = 1 foreach $rewind, $start;
 	run_next($old, $heading);
 	is(state_of($old, 'default'), 'retired', 'the old primary issues no more');
@@ -197,8 +199,9 @@ $old->start;
 	$old->append_conf('postgresql.conf', 'port = ' . $old->port . "\nunix_socket_directories = '" . $old->host . "'");
 	run_next($old, $heading);
 	$old->_update_pid(1);
-	is($old->safe_psql('postgres', 'SELECT pg_is_in_recovery()'), 't', 'it is a standby') or die;
-	ok($old->poll_query_until('shop', "SELECT state <> 'retired' FROM idgen_stat_namespace WHERE namespace = 'default'"), "with the new primary's tables");
+	is($old->safe_psql('postgres', 'SELECT pg_is_in_recovery()'), 't', 'the old primary is a standby after pg_rewind') or die;
+	ok($old->poll_query_until('shop', "SELECT state <> 'retired' FROM idgen_stat_namespace WHERE namespace = 'default'"),
+	"the old primary has the new one's tables");
 	sees($old, 'SELECT idgen_next()', 'IG005', 'This server is a standby; only a primary issues IDs.');
 }
 $old->stop;
@@ -211,7 +214,7 @@ $copy->append_conf('postgresql.conf', "recovery_target_name = 'before'\nrecovery
 $copy->start;
 $copy->poll_query_until('shop', 'SELECT NOT pg_is_in_recovery()') or die;
 sees($copy, 'SELECT idgen_next()', 'IG001');
-like(run_next($copy, 'Point-in-time recovery'), qr/^default\|fenced\|\d/m, 'split is fenced, too');
+like(run_next($copy, 'Point-in-time recovery'), qr/^default\|fenced\|\d/m, 'a namespace under split is fenced after a recovery to a point in time');
 run_next($copy, 'Point-in-time recovery');
 $copy->stop;
 
@@ -221,7 +224,7 @@ $copy = copy_of($old->backup_dir . '/base', 'unrecovered');
 $copy->start;
 sees($copy, 'SELECT idgen_next()', 'IG007', 'this looks like a copied data directory or a backup started without recovery');
 run_next($copy, 'Copied directory, base backup started without recovery');
-is(state_of($copy, 'default'), 'fenced', 'adopted');
+is(state_of($copy, 'default'), 'fenced', 'a copied directory is adopted by a fence');
 $copy->stop('immediate');
 
 # --- An upgrade of the promoted one.
@@ -243,7 +246,7 @@ SKIP:
 	$upgraded->start;
 	sees($upgraded, 'SELECT idgen_next()', 'IG007', 'this looks like a restored dump or pg_upgrade');
 	run_next($upgraded, $heading);
-	is(state_of($upgraded, 'default'), 'fenced', 'adopted');
+	is(state_of($upgraded, 'default'), 'fenced', 'an upgraded cluster is adopted by a fence');
 	$upgraded->stop('immediate');
 }
 
@@ -255,9 +258,10 @@ $copy->append_conf('postgresql.conf', 'port = ' . $copy->port . "\nunix_socket_d
 $copy->start;
 sees($copy, 'SELECT idgen_next()', 'IG007', 'It was recorded with other data files');
 run_next($copy, 'Moved host');
-ok(wait_until(sub { $copy->psql('shop', 'SET idgen.wait_timeout = 0; SELECT idgen_next()'); state_of($copy, 'default') eq 'fenced' }), 'it is fenced without being asked');
+ok(wait_until(sub { $copy->psql('shop', 'SET idgen.wait_timeout = 0; SELECT idgen_next()'); state_of($copy, 'default') eq 'fenced' }),
+	'a moved directory is fenced as the setting says');
 run_next($copy, 'Moved host', PGOPTIONS => '-c idgen.wait_timeout=60s');
-is($copy->safe_psql('shop', 'SHOW idgen.on_copied_authority'), 'refuse', 'and the setting is back');
+is($copy->safe_psql('shop', 'SHOW idgen.on_copied_authority'), 'refuse', 'the setting is back after the move');
 sees($copy, "SELECT idgen_next('$_')", '') foreach qw(default messages);
 $copy->stop('immediate');
 
@@ -278,33 +282,37 @@ $heading = 'Restored dump';
 run_next($node, $heading, dbname => 'postgres');
 sees($node, "SELECT idgen_next('$_')", 'IG007', 'Its identity is missing, as after a restore of its marks.', dbname => 'shop_copy') foreach qw(default messages);
 run_next($node, $heading, dbname => 'shop_copy');
-is(state_of($node, $_, 'shop_copy'), 'fenced', "$_ is adopted") foreach qw(default messages);
+is(state_of($node, $_, 'shop_copy'), 'fenced', "$_ of a restored dump is adopted by a fence") foreach qw(default messages);
 run_next($node, $heading);
 run_next($node, $heading, dbname => 'shop_copy');
-is($node->safe_psql($_->[0], "SELECT first_worker, last_worker FROM _idgen.idgen_namespace WHERE name = 'default'"), $_->[1], 'both go on')
+is($node->safe_psql($_->[0], "SELECT first_worker, last_worker FROM _idgen.idgen_namespace WHERE name = 'default'"), $_->[1], "database $_->[0] goes on with its half of the workers")
   foreach [ 'shop', '0|511' ], [ 'shop_copy', '512|1023' ];
 run_next($node, $heading);
 $node->safe_psql('postgres', 'CREATE DATABASE asked');
-$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', 'asked', '-f', "$directory/shop.sql" ], 'the dump again');
-ok(wait_until(sub { $node->psql('asked', "SET idgen.wait_timeout = 0; SELECT idgen_next('$_')"); state_of($node, $_, 'asked') eq 'fenced' }), "$_ is fenced without being asked")
+$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', 'asked', '-f', "$directory/shop.sql" ],
+	'psql restores the dump once more');
+ok(wait_until(sub { $node->psql('asked', "SET idgen.wait_timeout = 0; SELECT idgen_next('$_')"); state_of($node, $_, 'asked') eq 'fenced' }),
+	"$_ of a restored dump is fenced as the setting says")
   foreach qw(default messages);
-ok(wait_until(sub { $node->psql('asked', "SELECT idgen_next('messages')") == 0 }), 'and then issues');
-is($node->safe_psql('shop', "ALTER SYSTEM SET idgen.on_copied_authority = 'refuse'; SELECT pg_reload_conf()"), 't', 'not any more');
-# What had never issued.
+ok(wait_until(sub { $node->psql('asked', "SELECT idgen_next('messages')") == 0 }), 'a restored dump issues when its fence is over');
+is($node->safe_psql('shop', "ALTER SYSTEM SET idgen.on_copied_authority = 'refuse'; SELECT pg_reload_conf()"), 't',
+	'the setting can be changed back');
+# Namespaces that have never issued.
 $node->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(unused unused_copy);
 $node->safe_psql('unused', "CREATE EXTENSION idgen; SELECT idgen_create_namespace('messages')");
-$node->command_ok([ 'pg_dump', '-d', 'unused', '-f', "$directory/unused.sql" ], 'a dump of what was never used');
-$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', 'unused_copy', '-f', "$directory/unused.sql" ], 'is restored');
+$node->command_ok([ 'pg_dump', '-d', 'unused', '-f', "$directory/unused.sql" ], 'pg_dump dumps a database where nothing was used');
+$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', 'unused_copy', '-f', "$directory/unused.sql" ],
+	'psql restores the dump of a database where nothing was used');
 sees($node, 'SELECT idgen_next()', '', undef, dbname => 'unused_copy');
-ok(wait_until(sub { $node->safe_psql('shop', 'SHOW idgen.on_copied_authority') eq 'refuse' }), 'the setting is back');
+ok(wait_until(sub { $node->safe_psql('shop', 'SHOW idgen.on_copied_authority') eq 'refuse' }), 'the setting is back after the restored dumps');
 sees($node, "SELECT idgen_next('messages')", 'IG007', undef, dbname => 'unused_copy');
 
 $heading = 'Template copy';
 run_next($node, $heading, dbname => 'postgres');
-# What it holds may lie ahead of the clock, as a fence of its template does.
-ok(wait_until(sub { $node->psql('shop_test', 'SELECT idgen_next()') == 0 }), 'the copy issues');
+# What the copy holds may lie ahead of the clock, as a fence of its template does.
+ok(wait_until(sub { $node->psql('shop_test', 'SELECT idgen_next()') == 0 }), 'a template copy issues');
 run_next($node, $heading, dbname => 'shop_test');
-is($node->psql('shop_test', "INSERT INTO orders (item) VALUES ('at once')"), 0, 'from a namespace of its own at once');
+is($node->psql('shop_test', "INSERT INTO orders (item) VALUES ('at once')"), 0, 'a template copy issues at once from a namespace of its own');
 
 # --- Damage.
 
@@ -316,7 +324,7 @@ $node->safe_psql('damaged', 'DELETE FROM _idgen.idgen_worker');
 run_next($node, $heading, dbname => 'damaged');
 sees($node, "SELECT idgen_activate()", 'IG005', 'high-water marks were changed from outside: they do not add up to what was granted.', dbname => 'damaged');
 run_next($node, $heading, dbname => 'damaged');
-is(state_of($node, 'default', 'damaged'), 'fenced', 'the fence opens it again');
+is(state_of($node, 'default', 'damaged'), 'fenced', 'a damaged namespace is repaired by a fence');
 sees($node, "SELECT idgen_activate()", 'IG001', undef, dbname => 'damaged');
 
 # --- Clocks and standbys.
@@ -333,8 +341,8 @@ run_next($node, $heading, dbname => 'confirmed') for 1 .. 2;
 $heading = 'One namespace past repair';
 make_database('hopeless');
 run_next($node, $heading, dbname => 'hopeless');
-like(run_next($node, $heading, dbname => 'hopeless'), qr/^t$/m, 'the fresh namespace is above');
-is($node->psql('hopeless', "INSERT INTO orders (item) VALUES ('new')"), 0, 'and fills the column');
+like(run_next($node, $heading, dbname => 'hopeless'), qr/^t$/m, 'the IDs of a fresh namespace are above all old ones');
+is($node->psql('hopeless', "INSERT INTO orders (item) VALUES ('new')"), 0, 'the fresh namespace fills the column');
 
 # --- A hook at the start.
 
@@ -347,14 +355,14 @@ run_next($node, $heading, PRIVATE => PostgreSQL::Test::Utils::tempdir_short());
 $node->_update_pid(1);
 is(state_of($node, $_, 'hooked'), 'fenced', "the hook has fenced $_") foreach qw(default messages);
 
-# --- pg_resetwal: nothing is seen.
+# --- pg_resetwal: idgen sees nothing of it.
 
 $heading = 'pg_resetwal';
-ok(crash($node), 'a crash');
+ok(crash($node), 'the server is killed before pg_resetwal');
 run_next($node, $heading);
 $node->start;
 run_next($node, $heading);
-is(state_of($node, $_), 'fenced', "$_ is fenced") foreach qw(default messages);
+is(state_of($node, $_), 'fenced', "$_ is fenced after pg_resetwal") foreach qw(default messages);
 
 # Nothing on the page is left.
 foreach my $section (sort keys %$page)

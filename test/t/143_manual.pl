@@ -13,15 +13,15 @@ use Idgen::Node;
 
 my $top = $ENV{IDGEN_TOP};
 my @pages = ('README.md', map { 'doc/' . basename($_) } sort glob "$top/doc/*.md");
-cmp_ok(scalar @pages, '>=', 14, scalar(@pages) . ' pages');
+cmp_ok(scalar @pages, '>=', 14, 'the manual has ' . scalar(@pages) . ' pages');
 
-# --- What is special about an example. Its name is "page: section", and from the second one of a section
-# on "page: section, 2".
+# --- What is special about an example. The name of an example is "page: section"; the second one of a section is
+# "page: section, 2".
 
 # Pages with a test of their own.
 my %elsewhere = ('doc/recovery.md' => 'test/t/140_recovery_doc.pl runs it in the situations that it is about');
 
-# Examples that nobody runs here, and why.
+# Examples that are not run here, and why.
 my %not_run = (
 	'README.md: Installation' => 'installs packages and the library as root; test/fresh/drill.sh builds on a fresh system',
 	'README.md: Installation, 2' => 'the servers of all tests have this line',
@@ -39,7 +39,7 @@ my %before = (
 	'doc/operations.md: Installing' => 'DROP EXTENSION idgen',
 	'doc/operations.md: What backups hold' => "DROP EXTENSION idgen; DROP SCHEMA numbers; CREATE EXTENSION idgen; $orders");
 
-# Whoever runs an example, if not a superuser.
+# The role that runs an example, if that is not a superuser.
 my %role = ('doc/external-generators.md: Example, 2' => 'billing');
 
 # --- Reading.
@@ -70,7 +70,7 @@ sub read_examples
 	return @examples;
 }
 
-# What is the same in each run: no widths, and no IDs or ticks, but timestamps as they are.
+# What is the same in each run: without widths, IDs and ticks, but with timestamps as they are.
 sub normal
 {
 	my ($text) = @_;
@@ -131,12 +131,13 @@ foreach my $page (@pages)
 			  or diag("shown:\n$shown\nprinted:\n$printed");
 			$printed = undef;
 		}
-		else { fail("$name (line $example->{line}) is run by nobody"); }
+		else { fail("$name (line $example->{line}) is run, or there is a reason why not"); }
 	}
 }
-is(join("\n", grep { !$used{$_} } sort keys %elsewhere, keys %not_run, keys %before, keys %role), '', 'nothing is said here about examples that do not exist');
+is(join("\n", grep { !$used{$_} } sort keys %elsewhere, keys %not_run, keys %before, keys %role), '',
+	'every exception in this test is about an example that exists');
 
-# A statement after which nothing is right: the examples would notice.
+# A statement that fails: the examples would notice it.
 my ($ok) = run_psql('postgres', "SELECT 1;\nSELECT idgen_nothing();\n");
 ok(!$ok, 'an example that fails is noticed');
 
@@ -145,10 +146,10 @@ ok(!$ok, 'an example that fails is noticed');
 is($node->safe_psql('applications',
 	q{SELECT count(*) FILTER (WHERE start = date_trunc('month', start)), count(*) FROM (SELECT idgen_timestamp((regexp_match(pg_get_expr(relpartbound, oid), '\d{8,}'))[1]::bigint) AT TIME ZONE 'UTC' AS start
 		FROM pg_class WHERE relispartition AND relkind = 'r') p}),
-	'3|3', 'the partitions of the example begin with a month, in UTC');
+	'3|3', 'the partitions of the example begin with a month in UTC');
 my $formats = slurp_file("$top/doc/formats.md");
 is($node->safe_psql('postgres', q{SELECT to_char(idgen_timestamp(((1::bigint << 41) - 1) << 22) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI "UTC"')}),
-	($formats =~ /to (\d{4}-\d\d-\d\d \d\d:\d\d\sUTC)/)[0] =~ s/\s/ /gr, 'doc/formats.md knows when the default format ends');
+	($formats =~ /to (\d{4}-\d\d-\d\d \d\d:\d\d\sUTC)/)[0] =~ s/\s/ /gr, 'doc/formats.md tells when the default format ends');
 
 # --- Settings.
 
@@ -171,9 +172,9 @@ is(join(' ', sort keys %reference), join(' ', map { $_->[0] } @settings), 'the r
 foreach my $setting (@settings)
 {
 	my ($name, $value, $context, $unit, $min, $max, $values) = @$setting;
-	is($default{$name}, $value, "the README knows the default of $name");
-	is($reference{$name}[2], $context{$context}, "the reference knows who sets $name");
-	is($values ? $reference{$name}[1] =~ s/`//gr : limits($reference{$name}[1], $unit), $values || "$min to $max", "the reference knows the range of $name");
+	is($default{$name}, $value, "the README tells the default of $name");
+	is($reference{$name}[2], $context{$context}, "the reference tells who sets $name");
+	is($values ? $reference{$name}[1] =~ s/`//gr : limits($reference{$name}[1], $unit), $values || "$min to $max", "the reference tells the range of $name");
 }
 
 # --- Functions and views.
@@ -184,10 +185,10 @@ my @public = grep { !$internal{$_} } split /\n/, $node->safe_psql('postgres', q{
 	SELECT DISTINCT name FROM (SELECT proname AS name, 'pg_proc'::regclass AS class, oid FROM pg_proc WHERE prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype)
 		UNION ALL SELECT relname, 'pg_class'::regclass, oid FROM pg_class WHERE relkind = 'v') o
 	JOIN pg_depend d ON d.classid = class AND d.objid = o.oid AND d.deptype = 'e' JOIN pg_extension e ON e.oid = d.refobjid AND extname = 'idgen' ORDER BY 1});
-cmp_ok(scalar @public, '>', 20, scalar(@public) . ' functions and views');
+cmp_ok(scalar @public, '>', 20, 'the extension has ' . scalar(@public) . ' public functions and views');
 foreach my $page ('README.md', 'doc/reference.md')
 {
-	# not the settings, which name functions as well
+	# without the settings, which name functions as well
 	my $text = slurp_file("$top/$page") =~ s/^## Settings\n.*?(?=^## )//msr;
 	is(join(' ', grep { $text !~ /^\|.*`\Q$_\E\b/m } @public), '', "$page lists every function and view");
 }
@@ -198,7 +199,7 @@ is(join(' ', grep { my $name = $_; !grep { $_ eq $name } @public } map { /`(idge
 my $monitoring = slurp_file("$top/doc/monitoring.md");
 foreach my $view (grep { /^idgen_stat_/ } split /\n/, $node->safe_psql('postgres', q{SELECT viewname FROM pg_views WHERE viewname LIKE 'idgen\_stat\_%' ORDER BY 1}))
 {
-	my ($section) = $monitoring =~ /^### `$view`.*?\n(.*?)(?=^##)/ms or fail("doc/monitoring.md has no section about $view");
+	my ($section) = $monitoring =~ /^### `$view`.*?\n(.*?)(?=^##)/ms or fail("doc/monitoring.md has a section about $view");
 	my %described = map { $_ => 1 } map { /`(\w+)`/g } map { (split /\|/)[1] } grep { /^\|/ } split /\n/, $section // '';
 	is(join(' ', sort keys %described), join(' ', sort split /\n/, $node->safe_psql('postgres', "SELECT attname FROM pg_attribute WHERE attrelid = '$view'::regclass AND attnum > 0 ORDER BY attnum")),
 		"doc/monitoring.md describes the columns of $view");

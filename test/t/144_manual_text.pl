@@ -17,9 +17,9 @@ sub text_of
 	return scalar <$file>;
 }
 
-# All pages, of maintainers as well.
+# All pages, with those for maintainers.
 my @pages = sort map { s{^\Q$top\E/}{}r } glob "$top/*.md $top/doc/*.md $top/src/*.md $top/test/*.md $top/test/*/*.md $top/.github/*.md";
-cmp_ok(scalar @pages, '>=', 15, scalar(@pages) . ' pages');
+cmp_ok(scalar @pages, '>=', 15, 'there are ' . scalar(@pages) . ' pages');
 
 # --- Links.
 
@@ -64,7 +64,7 @@ foreach my $page (@pages)
 	$links += @links;
 	is(join("\n", map { dead($page, $_) } @links), '', "every link of $page leads somewhere");
 }
-cmp_ok($links, '>=', 100, "$links links");
+cmp_ok($links, '>=', 100, "the pages have $links links");
 like(dead('doc/design.md', 'nowhere.md'), qr/there is no/, 'a link to a file that does not exist is noticed');
 like(dead('doc/design.md', '../README.md#nothing'), qr/no such section/, 'a link to a section that does not exist is noticed');
 
@@ -85,7 +85,7 @@ my %foreign = map { $_ => 1 } (
 	'permission denied for schema public',
 	'permission denied for function idgen_create_namespace');
 
-# The strings of the source, each whole, one a line; comments are none.
+# The strings of the source without its comments, each one whole on a line.
 my @sources = map { chomp; s{^\Q$top\E/}{}r } `find '$top/src' -name '*.[ch]'`;
 my $strings = join "\n", map { s/\\"/"/gr } map { (text_of($_) =~ s{/\*.*?\*/}{}gsr =~ s/"\s*\n\s*"//gr) =~ /"((?:[^"\\\n]|\\.)*)"/g } @sources;
 sub quoted_nowhere
@@ -105,7 +105,7 @@ foreach my $page ('doc/troubleshooting.md', 'doc/recovery.md', 'doc/monitoring.m
 	cmp_ok(scalar @quoted, '>', 3, scalar(@quoted) . " messages are quoted by $page");
 	is(join("\n", quoted_nowhere(@quoted)), '', "$page quotes what the source says");
 }
-is(join('', quoted_nowhere('this is said by nobody')), 'this is said by nobody', 'a message that nobody says is noticed');
+is(join('', quoted_nowhere('this is said by nobody')), 'this is said by nobody', 'a message that is not in the source is noticed');
 
 # --- Files and identifiers.
 
@@ -122,8 +122,8 @@ foreach my $page (grep { m{^(?:README\.md$|doc/)} } @pages)
 	is(join(' ', grep { !-e "$top/$_" } @files), '', "every file that $page names exists");
 	is(join(' ', grep { !$known{$_} } @identifiers), '', "everything that $page calls idgen_... exists");
 }
-cmp_ok($files, '>=', 10, "$files files");
-cmp_ok($identifiers, '>=', 100, "$identifiers identifiers");
+cmp_ok($files, '>=', 10, "the manual names $files files");
+cmp_ok($identifiers, '>=', 100, "the manual names $identifiers identifiers");
 
 # --- Targets of make.
 

@@ -1,5 +1,5 @@
 # Random calls of every function, right and wrong, from several sessions at once, while namespaces
-# and the extension come and go and the authority worker is killed: no crash but those asked for, no
+# and the extension come and go and the authority process is killed: no crash but those that the test causes, no
 # hang, no internal error, no ID twice, no grant twice, no token where it does not belong.
 #
 # FUZZ_SECONDS=n for longer. SEED=n chooses the same statements for each session; how the sessions
@@ -22,8 +22,8 @@ my $seconds = $ENV{FUZZ_SECONDS} || ($ENV{QUICK} ? 10 : 30);
 my $session_count = 8;
 note("SEED=$seed FUZZ_SECONDS=$seconds");
 
-# What a call may take: the longest idgen.wait_timeout set below, and a wait for a lock. A machine that has
-# other things to do may hold a worker up for seconds, which is no cause that anybody could name.
+# What a call may take: the longest idgen.wait_timeout set below, and a wait for a lock. A busy machine may hold the
+# authority process up for seconds, which is no cause that an error could name.
 my ($wait_s, $lock_s) = (6, 1);
 
 # --- What is said about errors.
@@ -649,12 +649,12 @@ sub drop_extension
 	return;
 }
 
-# kill -9 of the worker: all sessions lose their connection, shared memory begins anew. What was dropped
+# kill -9 of the authority process: all sessions lose their connection, shared memory begins anew. What was dropped
 # before is forgotten then, so namespaces made anew are new ID spaces.
 my @killed;
-sub crash_worker
+sub crash_authority
 {
-	my ($pid) = worker_pids($node) or return;
+	my ($pid) = authority_pids($node) or return;
 	$_->{may_be_lost} = 1 foreach @sessions;
 	kill 'KILL', $pid or return;
 	push @killed, $pid;
@@ -716,18 +716,18 @@ my $finished = eval
 		if (!$calm && @grants > $grants_before_term && is_due('term'))
 		{
 			$grants_before_term = @grants;
-			foreach my $pid ((worker_pids($node))[0] // ()) { $seen{terms} += kill 'TERM', $pid; }
+			foreach my $pid ((authority_pids($node))[0] // ()) { $seen{terms} += kill 'TERM', $pid; }
 		}
 		tidy() if is_due('tidy');
 		drop_extension() if !$calm && is_due('drop');
-		crash_worker() if !$calm && worker_pids($node) && is_due('crash');
+		crash_authority() if !$calm && authority_pids($node) && is_due('crash');
 	}
 	# Everybody comes to an end.
 	$_->{resting} = 1 foreach @sessions;
 	wait_until(sub { turn(); return !grep { $_->{action} } @sessions }, 150) or die 'not every call was answered';
 	1;
 };
-is($finished ? '' : "$@", '', 'every call was answered');
+is($finished ? '' : "$@", '', 'every call was answered [S10]');
 $_->{session}->close foreach @sessions;
 $node->safe_psql('postgres', "ROLLBACK PREPARED '$_'") foreach split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts');
 
@@ -780,9 +780,9 @@ my $super = Idgen::Session->new($node);
 $super->query('CREATE EXTENSION IF NOT EXISTS idgen');
 is($super->value(q{SELECT count(*) FROM (SELECT start_tick < max(end_tick) OVER (PARTITION BY namespace, worker
 		ORDER BY start_tick ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bad FROM _idgen.idgen_grant) g WHERE bad}),
-	0, 'grants of a worker are disjoint, in the table');
-# It works on, all that may: a namespace may be fenced for as long as its horizon, and should want no standbys, there being
-# none. It gives them up by itself where its workers are split.
+	0, 'the recorded grants of a worker are disjoint [S2]');
+# Every namespace that may issue still does: it may be fenced for as long as its horizon, and should need no standbys,
+# because there are none. It gives them up by itself where its workers are split.
 $super->query("SET idgen.wait_timeout = '30s'");
 foreach my $name ($super->column("SELECT name FROM _idgen.idgen_namespace WHERE issuing AND NOT retired AND durability = 'quorum'"))
 {
@@ -792,11 +792,12 @@ foreach my $name ($super->column("SELECT name FROM _idgen.idgen_namespace WHERE 
 # Its own horizon may be longer than that, or too short for any grant to be of use.
 my %odd = map { $_ => 1 } $super->column('SELECT name FROM _idgen.idgen_namespace WHERE horizon_ms NOT BETWEEN 100 AND 20000');
 my %quorum = map { $_ => 1 } $super->column("SELECT name FROM _idgen.idgen_namespace WHERE durability = 'quorum'");
-is($super->value("SELECT count(*) FROM _idgen.idgen_namespace WHERE durability = 'quorum' AND split_parts > 1 AND issuing AND NOT retired"), 0, 'where workers are split, standbys are given up');
+is($super->value("SELECT count(*) FROM _idgen.idgen_namespace WHERE durability = 'quorum' AND split_parts > 1 AND issuing AND NOT retired"), 0,
+	'no namespace whose workers are split needs standbys');
 my %in_the_end = map { $_ => Idgen::Session::state_of($super->query('SELECT idgen_next(' . quote($_) . ')')) }
   $super->column('SELECT name FROM _idgen.idgen_namespace WHERE issuing AND NOT retired');
 is(join(', ', map { "$_: $in_the_end{$_}" } grep { $in_the_end{$_} !~ ($quorum{$_} ? qr/^IG00[56]$/ : $odd{$_} ? qr/^(|IG00[156])$/ : qr/^(|IG006)$/) } sort keys %in_the_end), '',
-	'in the end all ' . keys(%in_the_end) . ' namespaces issue, or want standbys');
+	'all ' . keys(%in_the_end) . ' namespaces issue in the end, or need standbys');
 $super->close;
 $node->stop;
 
@@ -833,14 +834,14 @@ is(scalar @faults, 0, 'no fault was found') or do
 
 # --- Was anything tested?
 
-cmp_ok(scalar(keys %functions), '>', 20, 'the script makes functions');
+cmp_ok(scalar(keys %functions), '>', 20, 'the script creates functions');
 is(join(' ', not_called()), '', 'every function was called');
-is(join(' ', not_succeeded()), '', 'and every one succeeded, too');
-cmp_ok($seen{ids}, '>', 1000, "IDs were told: $seen{ids}");
-cmp_ok(scalar @grants, '>', 20, 'and grants: ' . scalar @grants);
-cmp_ok($hidden, '>', 0, 'generators were rejected');
-cmp_ok($seen{drops}, '>', 0, "the extension was dropped: $seen{drops} times");
-cmp_ok($seen{crashes}, '>', 0, "the server crashed: $seen{crashes} times");
-note("$seen{answers} answers, $life lives, $seen{terms} workers ended, $seen{cancels} calls cancelled, $seen{causeless} without a grant or a cause; errors: "
+is(join(' ', not_succeeded()), '', 'every function has succeeded at least once');
+cmp_ok($seen{ids}, '>', 1000, "$seen{ids} IDs were issued");
+cmp_ok(scalar @grants, '>', 20, scalar(@grants) . ' grants were made to generators');
+cmp_ok($hidden, '>', 0, 'requests of generators were rejected');
+cmp_ok($seen{drops}, '>', 0, "the extension was dropped $seen{drops} times");
+cmp_ok($seen{crashes}, '>', 0, "the server crashed $seen{crashes} times");
+note("$seen{answers} answers, $life lives, $seen{terms} authority processes ended, $seen{cancels} calls cancelled, $seen{causeless} without a grant or a cause; errors: "
 	. join ' ', map { $_ . '=' . $seen{states}{$_} } sort grep { $_ ne '' } keys %{ $seen{states} });
 done_testing();

@@ -12,7 +12,7 @@
 #   my $stats = $load->stop;                     # { ids, calls, lost, errors => {sqlstate => n},
 #                                                #   messages => {sqlstate => {text => n}}, longest_ms,
 #                                                #   longest_sql, connects, unanswered, failure }
-#   $ledger->is_granted($node, $namespace);      # all inside grants; the label is the namespace
+#   $ledger->is_granted($node, $namespace);      # all inside recorded grants; the label is the namespace
 #   my $found = $ledger->check;                  # { ids, files, duplicates => [], decreases => [],
 #                                                #   disorders => [], bad => [] }
 #
@@ -41,7 +41,7 @@ sub new
 
 sub directory { return $_[0]{directory}; }
 
-# A node's tests end with this: nothing twice, and each session's IDs rise.
+# A node's tests end with this: all IDs are distinct, and those of each session rise. The name says what was done.
 sub is_unique
 {
 	my ($self, $name, %options) = @_;
@@ -49,8 +49,8 @@ sub is_unique
 	my $found = $self->check(%options);
 	my @wrong = map { @{ $found->{$_} } } qw(bad duplicates decreases disorders);
 
-	Test::More::ok(!@wrong && $found->{ids} > 0, "$name: $found->{ids} IDs, none twice, rising in each session"
-		  . ($options{order} ? ', in the order of time' : ''));
+	Test::More::ok(!@wrong && $found->{ids} > 0, "$name: all $found->{ids} IDs are distinct, and they rise in each session"
+		  . ($options{order} ? ' and in the order of time' : '') . ' [S11]');
 	Test::More::diag(scalar(@wrong) . " faults, the first:\n" . join("\n", @wrong[ 0 .. ($#wrong < 9 ? $#wrong : 9) ])) if @wrong;
 	return $found;
 }
@@ -413,7 +413,7 @@ sub is_granted
 		}
 		push @outside, "$id: tick $tick of worker $worker" unless $low < @$grants && $grants->[$low][0] <= $tick;
 	}
-	Test::More::ok(@ids && !@outside, scalar(@ids) . " IDs of $namespace, all inside grants on record")
+	Test::More::ok(@ids && !@outside, 'all ' . scalar(@ids) . " IDs of $namespace lie inside recorded grants [S1]")
 	  || Test::More::diag(scalar(@outside) . " are not:\n" . join("\n", @outside[ 0 .. ($#outside < 9 ? $#outside : 9) ]));
 	return;
 }

@@ -12,7 +12,7 @@ use Time::HiRes qw(sleep);
 
 use Idgen::Session;
 
-our @EXPORT = qw(idgen_node create_database worker_pids worker_in stop_worker server_pids wait_until known_cause crash
+our @EXPORT = qw(idgen_node create_database authority_pids authority_in stop_authority server_pids wait_until known_cause crash
   log_since log_position settle answers_within part standby_of cut_off copy_of dropped_settings);
 
 # On a build without a safety rule the test has shown what it is to show with the first failed
@@ -130,8 +130,8 @@ sub wait_until
 	}
 }
 
-# What a call with a short bound is told. That nobody answered in time, as when the worker is held up, says
-# nothing of the cause: then it is asked again.
+# What a call with a short bound is told. That nobody answered in time, as when the authority process is held
+# up, says nothing of the cause: then it is asked again.
 sub known_cause
 {
 	my ($session, $sql) = @_;
@@ -169,9 +169,9 @@ sub readlink_of
 	return Cwd::realpath($path);
 }
 
-# The authority workers of a node: all, or that of a database. Seen from outside, because a
+# The authority processes of a node, or that of one database. They are looked for from outside, because a
 # session in the database would be use of it.
-sub worker_pids
+sub authority_pids
 {
 	my ($node, $database_oid) = @_;
 	return grep {
@@ -186,34 +186,34 @@ sub worker_pids
 	} server_pids($node);
 }
 
-# The worker of the named database; waits for it to come.
-sub worker_in
+# The authority process of the named database. Waits until there is one.
+sub authority_in
 {
 	my ($node, $name) = @_;
 	my $oid = $node->safe_psql('postgres', "SELECT oid FROM pg_database WHERE datname = '$name'");
 	my @pids;
-	wait_until(sub { @pids = worker_pids($node, $oid); @pids > 0 }, 30)
-	  or croak "database $name has no worker";
+	wait_until(sub { @pids = authority_pids($node, $oid); @pids > 0 }, 30)
+	  or croak "database $name has no authority process";
 	return $pids[0];
 }
 
-# Stops the worker of the named database while it naps between two rounds, so that it holds nothing
-# that others might be waiting for. Returns its pid.
-sub stop_worker
+# Stops the authority process of the named database while it naps between two rounds, so that it holds
+# nothing that others might be waiting for. Returns its pid.
+sub stop_authority
 {
 	my ($node, $name) = @_;
 	my $session = Idgen::Session->new($node);
-	my $worker;
+	my $authority;
 	wait_until(
 		sub {
-			$worker = worker_in($node, $name);
-			kill 'STOP', $worker;
-			return 1 if ($session->value("SELECT wait_event_type = 'Extension' AND state = 'idle' FROM pg_stat_activity WHERE pid = $worker") // '') eq 't';
-			kill 'CONT', $worker;
+			$authority = authority_in($node, $name);
+			kill 'STOP', $authority;
+			return 1 if ($session->value("SELECT wait_event_type = 'Extension' AND state = 'idle' FROM pg_stat_activity WHERE pid = $authority") // '') eq 't';
+			kill 'CONT', $authority;
 			return 0;
-		}, 30) or croak "the worker of database $name never naps";
+		}, 30) or croak "the authority process of database $name never naps";
 	$session->close;
-	return $worker;
+	return $authority;
 }
 
 # The postmaster dies by kill -9; returns when all its children have noticed, or false.

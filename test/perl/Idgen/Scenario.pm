@@ -15,8 +15,8 @@ use Idgen::Session;
 
 our @EXPORT = qw(crash_in_the_middle churn served_after_fence);
 
-# clients insert for so many seconds, some of them rolling back; one of their backends is killed in
-# the middle. Unique, and after the recovery inserts go on.
+# Clients insert for so many seconds, and some of them roll back; one of their backends is killed in
+# the middle. All IDs are distinct, and inserts go on after the recovery.
 sub crash_in_the_middle
 {
 	my ($node, %options) = @_;
@@ -26,35 +26,35 @@ sub crash_in_the_middle
 
 	$node->safe_psql('postgres', Idgen::Ledger::table_sql());
 	my $load = $ledger->start($node, clients => $clients);
-	ok($load->wait_for(1000), 'the clients insert');
+	ok($load->wait_for(1000), 'the clients insert before the crash');
 	sleep($options{seconds} / 2);
 
 	my ($pid, $before) = split /\|/, $node->safe_psql('postgres',
 		"SELECT pid, (SELECT max(id) FROM entries) FROM pg_stat_activity WHERE application_name LIKE 'load %' ORDER BY random() LIMIT 1");
 	kill 'KILL', $pid;
 	ok(wait_until(sub { ($load->progress)[2] > 0 }, 60), 'a backend is killed, and the clients lose their connections');
-	ok($load->wait_for(1000), 'after the recovery inserts go on');
-	ok($node->poll_query_until('postgres', "SELECT count(*) = $clients FROM pg_stat_activity WHERE application_name LIKE 'load %'"), 'and all clients are back');
+	ok($load->wait_for(1000), 'the clients insert again after the recovery');
+	ok($node->poll_query_until('postgres', "SELECT count(*) = $clients FROM pg_stat_activity WHERE application_name LIKE 'load %'"), 'all clients are connected again after the recovery');
 	sleep($options{seconds} / 2);
 	my $stats = $load->stop;
 
 	is($stats->{failure}, '', 'the load ran to its end');
 	cmp_ok($stats->{connects}, '>=', 2 * $clients, 'all clients had to connect again');
-	is($stats->{unanswered}, 0, 'every call was answered');
+	is($stats->{unanswered}, 0, 'every call was answered [S10]');
 	# 22012 is the error the load makes; 57P01 to 57P03 are the crash; 23505 would be a repeated ID.
 	is(join(' ', grep { !/^(22012|57P0[123])$/ } sort keys %{ $stats->{errors} }),
-		'', 'no other error than the crash and the division by zero')
+		'', 'no error occurred but those of the crash and the divisions by zero')
 	  or diag(explain($stats));
-	cmp_ok($stats->{errors}{22012} // 0, '>', 0, 'some transactions failed after they had got an ID');
-	cmp_ok($stats->{longest_ms}, '<', (5 + $Idgen::Node::grace) * 1000, 'no call took longer than its bound')
+	cmp_ok($stats->{errors}{22012} // 0, '>', 0, 'some transactions failed after they had been given an ID');
+	cmp_ok($stats->{longest_ms}, '<', (5 + $Idgen::Node::grace) * 1000, 'no call took longer than its bound [S10]')
 	  or diag("$stats->{longest_ms} ms: $stats->{longest_sql}");
 
 	my ($count, $last) = split /\|/, $node->safe_psql('postgres', $rows);
-	cmp_ok($last, '>', $before, 'new rows have greater IDs');
+	cmp_ok($last, '>', $before, 'rows inserted after the crash have greater IDs');
 	my $found = $ledger->is_unique('a killed backend');
-	is($found->{ids}, $stats->{ids}, 'the ledger has all that the clients were told');
+	is($found->{ids}, $stats->{ids}, 'the ledger has every ID that the clients were told');
 	# What was rolled back is in the ledger and not in the table.
-	cmp_ok($count, '<', $found->{ids}, "fewer rows ($count) than IDs: some were rolled back");
+	cmp_ok($count, '<', $found->{ids}, "there are fewer rows ($count) than IDs, because some were rolled back");
 	note("$found->{ids} IDs of $stats->{calls} calls in $stats->{seconds} s");
 	return;
 }
@@ -77,7 +77,7 @@ sub churn
 			[ 1, 'SELECT x FROM (SELECT idgen_next() AS x, n FROM generate_series(1, 3000) n OFFSET 0) q WHERE n % 300 = 0' ],
 			[ 1, 'SELECT NULL FROM idgen_decode(1)' ],
 		]);
-	ok($load->wait_for(500), 'a load runs');
+	ok($load->wait_for(500), 'the load runs before the first drop');
 
 	my ($rounds, %states) = (0);
 	my $until = Idgen::Session::now_us() + $options{seconds} * 1e6;
@@ -97,29 +97,29 @@ sub churn
 			$load->wait_for(100, 10);
 		}
 	}
-	is_deeply(\%states, { '' => $rounds }, "$rounds drops succeed") or diag(explain(\%states));
+	is_deeply(\%states, { '' => $rounds }, "all $rounds drops of the extension succeed") or diag(explain(\%states));
 	my $stats = $load->stop;
 	is($stats->{failure}, '', 'the load ran to its end');
 	is($stats->{lost}, 0, 'no connection was lost');
-	is($stats->{unanswered}, 0, 'every call was answered');
+	is($stats->{unanswered}, 0, 'every call was answered [S10]');
 	# The function or the namespace is undefined, locked or just being made; an aborted transaction
 	# is 25P02. PostgreSQL does not lock the functions of a query, so one that is dropped between
 	# planning and execution is an internal error of its own, which any function would meet.
 	my @internal = grep { !/^cache lookup failed for function \d+/ } keys %{ $stats->{messages}{XX000} // {} };
 	is(join(' ', @internal, grep { !/^(42883|42704|42P01|55000|IG00[259]|25P02|26000|XX000)$/ } sort keys %{ $stats->{errors} }),
-		'', 'the clients see that the extension is gone, and nothing worse')
+		'', 'clients get no errors but those of an extension that is gone')
 	  or diag(explain($stats));
-	cmp_ok($stats->{longest_ms}, '<', (2 + $Idgen::Node::grace) * 1000, 'within their bounds')
+	cmp_ok($stats->{longest_ms}, '<', (2 + $Idgen::Node::grace) * 1000, 'no call took longer than its bound [S10]')
 	  or diag("$stats->{longest_ms} ms: $stats->{longest_sql}");
-	unlike(log_since($node, 0), qr/PANIC|terminated by signal|deadlock detected|could not open relation/, 'nor does the log');
-	is(Idgen::Session::state_of($session->query('SELECT idgen_next()')), '', 'in the end it issues');
+	unlike(log_since($node, 0), qr/PANIC|terminated by signal|deadlock detected|could not open relation/, 'the log shows no crash, no deadlock and no relation that is gone');
+	is(Idgen::Session::state_of($session->query('SELECT idgen_next()')), '', 'the default namespace issues after the last drop');
 	note("$rounds rounds, errors: " . join(' ', map { "$_=$stats->{errors}{$_}" } sort keys %{ $stats->{errors} }));
 	$session->close;
 	return;
 }
 
-# Namespaces that have just been fenced: each answers IG001, says for how long, and is served after
-# that, neither earlier nor much later. Notes their IDs in the ledger, under the namespace's name. On a
+# Namespaces that have just been fenced: each answers IG001 and says for how long. It is served after
+# that time, neither earlier nor much later. Notes their IDs in the ledger, under the namespace's name. On a
 # machine so slow that a fence is over before anybody asks, only that is seen.
 # Returns { namespace => its least ID }. Options: at_most => the longest wait in seconds, count (200).
 sub served_after_fence
@@ -142,9 +142,9 @@ sub served_after_fence
 			$first{$namespace} = $result->{rows}[0][0];
 			next;
 		}
-		is(Idgen::Session::state_of($result), 'IG001', "$what: $namespace is fenced") or diag(explain($result->{error} // $result->{rows}));
+		is(Idgen::Session::state_of($result), 'IG001', "$what: $namespace is fenced [S9]") or diag(explain($result->{error} // $result->{rows}));
 		my ($stated) = ($result->{error}{D} // '') =~ /in (\d+\.\d+) seconds/;
-		ok(defined $stated && $stated <= $options{at_most}, "$what: and says for how long, at most $options{at_most} s") or diag(explain($result->{error}));
+		ok(defined $stated && $stated <= $options{at_most}, "$what: the error says how long $namespace is fenced, at most $options{at_most} s [S8]") or diag(explain($result->{error}));
 		# It was said at some time between the two.
 		$from{$namespace} = $result->{start_us} + ($stated // 0) * 1e6;
 		$until{$namespace} = $result->{end_us} + ($stated // 0) * 1e6;
@@ -157,9 +157,9 @@ sub served_after_fence
 				$result = $session->query("SELECT idgen_next_batch($count, '$namespace')");
 				return Idgen::Session::state_of($result) !~ /^IG00[12]$/;
 			});
-		is(Idgen::Session::state_of($result), '', "$what: $namespace is served after that") or diag(explain($result->{error}));
+		is(Idgen::Session::state_of($result), '', "$what: $namespace is served after its fence") or diag(explain($result->{error}));
 		my ($early, $late) = (($from{$namespace} - $result->{end_us}) / 1e6, ($result->{end_us} - $until{$namespace}) / 1e6);
-		ok($early < 0.1 && $late < $Idgen::Node::grace, "$what: neither earlier than said nor much later") or diag("$early s earlier, $late s later");
+		ok($early < 0.1 && $late < $Idgen::Node::grace, "$what: $namespace is served neither earlier than the error said nor much later") or diag("$early s earlier, $late s later");
 		$ledger->add($namespace, $result);
 		$least{$namespace} = min($first{$namespace} // (), map { $_->[0] } @{ $result->{rows} });
 	}

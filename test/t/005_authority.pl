@@ -10,7 +10,7 @@ use Idgen::Ledger;
 use Idgen::Node;
 use Idgen::Session;
 
-my $node = idgen_node('worker', conf => "idgen.idle_timeout = '5min'");
+my $node = idgen_node('authority', conf => "idgen.idle_timeout = '5min'");
 my $ledger = Idgen::Ledger->new;
 my $session = Idgen::Session->new($node);
 my $result;
@@ -28,17 +28,17 @@ my $load = $ledger->start($node, clients => 8,
 ok($load->wait_for(500), 'the load runs');
 foreach my $round (1 .. 5)
 {
-	$session->value('SELECT pg_cancel_backend(' . worker_in($node, 'postgres') . ')');
+	$session->value('SELECT pg_cancel_backend(' . authority_in($node, 'postgres') . ')');
 	ok($load->wait_for(3000), "the load goes on after pg_cancel_backend of the authority process, round $round");
 }
 
-my %seen = (worker_in($node, 'postgres') => 1);
+my %seen = (authority_in($node, 'postgres') => 1);
 foreach my $round (1 .. 5)
 {
-	my $now = worker_in($node, 'postgres');
+	my $now = authority_in($node, 'postgres');
 	$session->value("SELECT pg_terminate_backend($now, 10000)");
 	ok($load->wait_for(3000), "the load goes on after pg_terminate_backend of the authority process, round $round");
-	ok(wait_until(sub { grep { !$seen{$_}++ } worker_pids($node) }, 30),
+	ok(wait_until(sub { grep { !$seen{$_}++ } authority_pids($node) }, 30),
 		"a new authority process takes the place of the terminated one, round $round");
 }
 my $stats = $load->stop;
@@ -59,10 +59,10 @@ ok($session->poll(q{SELECT count(*) || ' ' || count(l.pid) FROM pg_stat_activity
 
 # --- An authority process that is ended while nobody needs it: the next call that needs a grant starts another.
 
-$session->value("SELECT pg_terminate_backend(" . worker_in($node, 'postgres') . ", 10000)");
-ok(wait_until(sub { worker_pids($node) == 0 }, 30),
+$session->value("SELECT pg_terminate_backend(" . authority_in($node, 'postgres') . ", 10000)");
+ok(wait_until(sub { authority_pids($node) == 0 }, 30),
 	'an authority process that nobody needs stays away after pg_terminate_backend');
-ok(wait_until(sub { ($result = $session->query("SELECT idgen_next('short')"))->{rows}[0] && worker_pids($node) }, 30),
+ok(wait_until(sub { ($result = $session->query("SELECT idgen_next('short')"))->{rows}[0] && authority_pids($node) }, 30),
 	'a call that needs a grant starts the authority process again');
 
 # --- Settings of databases and roles do not reach the authority process.
@@ -114,7 +114,7 @@ while (Idgen::Session::now_us() < $until)
 	select(undef, undef, undef, 0.02);
 }
 is($failed[0], undef, "settings of a database or role stop no grants: $issued IDs were issued over many grants");
-unlike(log_since($node, $position), qr/could not grant|canceling statement|read-only/,
+unlike(log_since($node, $position), qr/could not write grants|canceling statement|read-only/,
 	'the log shows no complaint about settings of a database or role');
 is( $node->safe_psql('postgres',
 		"SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'idgen authority' AND datname = 'hostile'"),
@@ -160,7 +160,7 @@ answers_within($result, 4, 'the session that holds the lock gets its error withi
 $holder->query('ROLLBACK');
 ok(wait_until(sub { !$user->query("SELECT idgen_next('held')")->{error} }, 30),
 	'the namespace issues again when the lock on its row is gone');
-my @complaints = log_since($node, $position) =~ /(could not grant|could not obtain lock)/g;
+my @complaints = log_since($node, $position) =~ /(could not write grants|could not obtain lock)/g;
 cmp_ok(scalar @complaints, '<=', 3, 'the log does not repeat that a row is locked');
 
 # A transaction drops the extension, and so locks whole tables, but does not commit yet.
@@ -201,7 +201,7 @@ $damaged->close;
 # --- The authority process does not outlive its server.
 
 $session->close;
-ok(scalar(worker_pids($node)), 'authority processes live before the crash');
+ok(scalar(authority_pids($node)), 'authority processes live before the crash');
 ok(crash($node, 30), 'kill -9 of the postmaster ends the authority processes and all others');
 $node->start;
 $session = Idgen::Session->new($node);
