@@ -307,6 +307,19 @@ sees($node, 'SELECT idgen_next()', '', undef, dbname => 'unused_copy');
 ok(wait_until(sub { $node->safe_psql('shop', 'SHOW idgen.on_copied_authority') eq 'refuse' }), 'the setting is back after the restored dumps');
 sees($node, "SELECT idgen_next('messages')", 'IG007', undef, dbname => 'unused_copy');
 
+$heading = 'Dumps by the owner of a database';
+$node->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE DATABASE app OWNER app');
+$node->safe_psql('app', 'CREATE EXTENSION idgen');
+$node->safe_psql('app', "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT idgen_next(), item text); INSERT INTO orders (item) VALUES ('book')", extra_params => [ '-U', 'app' ]);
+my $position = log_position($node);
+run_next($node, $heading, dbname => 'postgres');
+sees($node, 'SELECT idgen_next()', 'IG007', 'Its identity is missing, as after a restore of its marks.', dbname => 'app_copy');
+like(log_since($node, $position), qr/namespace "default" is now a copy that nobody has adopted/, 'the server log says what the owner of the database has restored');
+ok(index($all_text, 'is now a copy that nobody has adopted') >= 0, 'the page quotes it');
+run_next($node, $heading, dbname => 'postgres');
+is(state_of($node, 'default', 'app_copy'), 'fenced', 'what the owner of a database restored is adopted by a fence');
+is($node->safe_psql('app_copy', 'SELECT count(*) > 0 FROM _idgen.idgen_worker'), 't', 'a superuser restores the marks that the owner of the database could not');
+
 $heading = 'Template copy';
 run_next($node, $heading, dbname => 'postgres');
 # What the copy holds may lie ahead of the clock, as a fence of its template does.
