@@ -146,7 +146,7 @@ RETURNS trigger
 AS 'MODULE_PATHNAME', 'idgen_guard'
 LANGUAGE C;
 COMMENT ON FUNCTION @extschema@.idgen_guard() IS
-'idgen: trigger that protects the authority''s tables. It refuses changes from outside (55000), ignores rows that a subscription applies, and merges rows that the owner of the table or a superuser restores: the higher mark wins (42501 for other roles)';
+'idgen: trigger that protects the authority''s tables. It refuses changes from outside (55000), ignores rows that a subscription applies, and merges rows that the owner of the table or a superuser restores: the higher mark wins. Rows that the owner of the database restores change no mark, but can make a namespace a copy; other roles get 42501';
 REVOKE ALL ON FUNCTION @extschema@.idgen_guard() FROM PUBLIC;
 
 CREATE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE

@@ -59,6 +59,7 @@ my %dumps = (
 	custom => dump_database('app', 'source', 'custom', '-Fc'));
 like(slurp_file($dumps{plain}), qr/^COPY _idgen\.idgen_$_ .*\n.*\t/m, "a dump of the owner has rows of idgen_$_") foreach qw(namespace floor worker);
 unlike(slurp_file($dumps{plain}), qr/token|idgen_authority|idgen_incarnation|idgen_grant\b|(?:GRANT|REVOKE) .*_idgen/, 'a dump of the owner has no secret, and no privilege of idgen');
+unlike(slurp_file(dump_database('app', 'source', 'public.sql', '--schema=public')), qr/_idgen/, 'a dump of one schema has no rows of idgen');
 my $greatest = $source->value(q{SELECT idgen_next('shop')});
 
 # --- Every kind of dump, into a database that has issued nothing.

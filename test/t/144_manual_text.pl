@@ -80,6 +80,7 @@ my %foreign = map { $_ => 1 } (
 	'could not access file "idgen"',
 	'unrecognized configuration parameter "idgen.max_cursors"',
 	'invalid configuration parameter name "idgen.max_cursors"',
+	'schema "_idgen" already exists',
 	'cannot drop extension idgen because other objects depend on it',
 	'integer out of range',
 	'permission denied for schema public',
