@@ -129,7 +129,7 @@ if (part('dropped'))
 
 # An ID that is forgotten would be issued again at once: one worker, one ID per tick, ahead of the clock.
 my $namespace = q{worker_bits => 0, sequence_bits => 0, run_ahead => '1 s', horizon => '2 s', promotion => 'fence'};
-my @tables = qw(_idgen.idgen_namespace _idgen.idgen_floor _idgen.idgen_worker _idgen.idgen_authority _idgen.idgen_incarnation _idgen.idgen_grant);
+my @tables = qw(idgen_namespace idgen_floor idgen_worker idgen_authority idgen_incarnation idgen_grant);
 
 # What can be done to a table. "undo" makes the table as it was, though not its rows.
 my $enable = 'ALTER TABLE %t ENABLE ALWAYS TRIGGER idgen_guard_row; ALTER TABLE %t ENABLE ALWAYS TRIGGER idgen_guard_truncate';
@@ -182,7 +182,7 @@ if (part('outside'))
 		ok(wait_until(sub { $session->sqlstate("SELECT idgen_next('$name')") eq '' }, 10),
 			"the namespace issues before its mark is changed by $change");
 		(my $do = "BEGIN; ALTER TABLE %t DISABLE TRIGGER ALL; UPDATE %t SET high_water = high_water + $change WHERE namespace = '$name'
-			RETURNING high_water; $enable; COMMIT") =~ s/%t/idgen_worker/g;
+			RETURNING high_water; $enable; COMMIT") =~ s/%t/_idgen.idgen_worker/g;
 		my $changed = $session->value($do);
 		ok($changed, "a mark can be changed by $change past the guards");
 		my ($state, $until) = ('', time + 10);
@@ -210,7 +210,7 @@ if (part('damage'))
 		{
 			(my $name = "${table}_$way") =~ s/^idgen_//;
 			next if $quick && $table !~ /^idgen_(worker|floor)$/ && $way !~ /^(unlogged|hidden)$/;
-			push @cases, { name => $name, table => $table, way => $ways{$way}, what => $way };
+			push @cases, { name => $name, table => "_idgen.$table", way => $ways{$way}, what => $way };
 		}
 	}
 	# Each in a database of its own, so that one crash will do for all.

@@ -134,12 +134,12 @@ if (part('altered'))
 	no_crash($position, 'no process crashed while a namespace was altered');
 }
 
-# The schema of the extension is renamed while new sessions look for the tables, once in each round. What
-# they have noted of it must be what it is now.
+# The schema of the extension is renamed and the tables get another owner while new sessions look for them, once in
+# each round. What the sessions have noted must be what is true now.
 if (part('moved'))
 {
 	$node->safe_psql('postgres', 'CREATE DATABASE moved');
-	$node->safe_psql('moved', 'CREATE SCHEMA here; CREATE EXTENSION idgen SCHEMA here');
+	$node->safe_psql('moved', 'CREATE SCHEMA here; CREATE EXTENSION idgen SCHEMA here; CREATE ROLE here; CREATE ROLE there');
 	my $mover = Idgen::Session->new($node, dbname => 'moved');
 	my @names = ('here', 'there');
 	my ($count, %states) = (0);
@@ -148,9 +148,10 @@ if (part('moved'))
 	{
 		my @sessions = map { Idgen::Session->new($node, dbname => 'moved', options => '-c search_path=here,there') } 1 .. 8;
 		$_->send('SELECT idgen_next()') foreach @sessions[ 0 .. 3 ];
-		$mover->send("ALTER SCHEMA $names[0] RENAME TO $names[1]");
+		$mover->send("DO \$\$ BEGIN ALTER SCHEMA $names[0] RENAME TO $names[1]; "
+			  . join(' ', map { "ALTER TABLE _idgen.idgen_$_ OWNER TO $names[1];" } qw(namespace floor worker authority incarnation grant)) . ' END $$');
 		$_->send('SELECT idgen_next()') foreach @sessions[ 4 .. 7 ];
-		is(Idgen::Session::state_of($mover->wait), '', "the schema of the extension can be renamed for time $round");
+		is(Idgen::Session::state_of($mover->wait), '', "the extension can be moved for time $round");
 		@names = reverse @names;
 		foreach my $session (@sessions)
 		{
