@@ -56,6 +56,7 @@ my %dumps = (
 	plain => dump_database('app', 'source', 'plain.sql'),
 	inserts => dump_database('app', 'source', 'inserts.sql', '--inserts'),
 	data => dump_database('app', 'source', 'data.sql', '--data-only'),
+	triggers => dump_database('app', 'source', 'triggers.sql', '--data-only', '--disable-triggers'),
 	custom => dump_database('app', 'source', 'custom', '-Fc'));
 like(slurp_file($dumps{plain}), qr/^COPY _idgen\.idgen_$_ .*\n.*\t/m, "a dump of the owner has rows of idgen_$_") foreach qw(namespace floor worker);
 unlike(slurp_file($dumps{plain}), qr/token|idgen_authority|idgen_incarnation|idgen_grant\b|(?:GRANT|REVOKE) .*_idgen/, 'a dump of the owner has no secret, and no privilege of idgen');
@@ -83,7 +84,7 @@ foreach my $kind (sort keys %dumps)
 	# The namespace items is another one here.
 	make_database($name, "SELECT idgen_create_namespace('items', sequence_bits => 8, $short)", "SELECT idgen_create_namespace('old', $short)");
 	my $session = session($name);
-	$session->value('CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT idgen_next(\'shop\'), item text)') if $kind eq 'data';
+	$session->value('CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT idgen_next(\'shop\'), item text)') if $kind =~ /^(data|triggers)$/;
 	my $said = restores($kind, $name);
 	is($session->value('SELECT count(*) FROM orders'), 1, "the table of the application is restored ($kind)");
 	refused($session, $_, "a restored namespace $_ ($kind)") foreach ('shop', 'default');
