@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Fetches programs of others that "make clients" runs against idgen, as packages of the distribution,
+# and unpacks them in a cache outside the tree (servers_cache in test/lib.sh). Nothing is installed,
+# and the machine's package lists are left alone. What cannot be had is named with the reason, and
+# that is no failure: there may be no network, or no Debian.
+#
+#   test/packages.sh          fetches what is not there yet
+set -euo pipefail
+# shellcheck source=test/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=test/apt.sh
+. "$(dirname "$0")/apt.sh"
+
+find_postgres || die 'no PostgreSQL server development files, see test/setup.sh'
+major=$("$PG_CONFIG" --version | sed -n 's/^PostgreSQL \([0-9]*\).*/\1/p')
+packages=(prometheus prometheus-postgres-exporter "postgresql-$major-pgaudit" "postgresql-$major-partman"
+	python3-asyncpg python3-sqlalchemy python3-greenlet python3-alembic python3-mako python3-markupsafe
+	python3-psycopg2 python3-django python3-asgiref python3-sqlparse python3-tz)
+cache=$(servers_cache)
+prefix=$cache/packages
+
+skip() { echo "packages: $*" >&2; }
+
+# One after the other: a package that is missing is no reason to do without the rest.
+fetch()
+{
+	local package file
+	for package in "${packages[@]}"; do
+		[ ! -e "$prefix/.have/$package" ] || continue
+		mkdir -p "$work/$package"
+		(cd "$work/$package" && apt_in "$work/apt" apt-get download "$package") >>"$work/out" 2>&1 ||
+			{ skip "$package cannot be had"; continue; }
+		for file in "$work/$package"/*.deb; do
+			dpkg -x "$file" "$prefix" || { skip "$package cannot be unpacked"; continue 2; }
+		done
+		mkdir -p "$prefix/.have"
+		touch "$prefix/.have/$package"
+	done
+}
+
+has_apt || { skip 'this is not a Debian or Ubuntu system'; exit 0; }
+missing=
+for package in "${packages[@]}"; do
+	[ -e "$prefix/.have/$package" ] || missing=1
+done
+[ -n "$missing" ] || exit 0
+mkdir -p "$prefix"
+# Of two that come at the same time, one fetches.
+exec 9>"$cache/lock"
+! command -v flock >/dev/null || flock 9
+work=$(mktemp -d "$cache/work-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+echo "packages: fetching programs of the distribution into $prefix" >&2
+make_lists "$work/apt" deb >"$work/out" 2>&1 || { skip 'there are no lists of packages'; exit 0; }
+fetch
+chmod -R a+rX "$prefix"
