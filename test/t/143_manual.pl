@@ -30,6 +30,7 @@ my %not_run = (
 	'README.md: How it works' => 'a drawing',
 	'README.md: Development' => 'this test is a part of what these commands run; test/t/144_manual_text.pl looks for the targets',
 	'doc/external-generators.md: States' => 'a drawing',
+	'doc/operations.md: Constraints that ask for a namespace' => 'test/t/146_dump_order.pl runs it',
 	'doc/operations.md: Patroni' => 'the configuration of another program');
 
 # What has to be there before a page or an example. A page has a database of its own, with the extension.
