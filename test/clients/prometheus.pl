@@ -137,9 +137,7 @@ like($scraped, qr/^idgen_last_error_timestamp_seconds\{[^}]*sqlstate="IG003"/m, 
 append_to_file("$directory/prometheus.yml", <<"END");
 global: { scrape_interval: 1s, evaluation_interval: 1s }
 rule_files: ['$top/doc/prometheus_rules.yml']
-scrape_configs:
-  - job_name: postgres
-    static_configs: [{ targets: ['127.0.0.1:$exporter_port'] }]
+scrape_configs: [{ job_name: postgres, static_configs: [{ targets: ['127.0.0.1:$exporter_port'] }] }]
 END
 run_in_background('prometheus', {}, "--config.file=$directory/prometheus.yml", "--storage.tsdb.path=$directory/prometheus.data", "--web.listen-address=127.0.0.1:$prometheus_port");
 
