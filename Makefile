@@ -19,7 +19,7 @@ REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(sort $(wildcard sql/*.sq
 REGRESS_OPTS = --load-extension=idgen
 EXTRA_CLEAN = tmp_check results coverage regression.diffs regression.out test/unit/build test/fuzz/build test/sim/build
 
-harness_targets := help indent indent-check shellcheck coverage unit setup sim model regress isolation pgtap tap instructions test quick drills servers fresh counterparts demo bench fuzz
+harness_targets := help indent indent-check shellcheck coverage unit setup sim model regress isolation pgtap tap instructions test quick drills clients servers fresh counterparts demo bench fuzz
 
 # IDGEN_BREAK=<name> takes one safety rule out (test/break.sh), to see that the rule's test
 # notices. Such a build must never reach a real server: only the harness honours it, in its own
@@ -94,6 +94,7 @@ help:
 	@echo 'make tap         real clusters: crash, restart, concurrency'
 	@echo 'make instructions  has issuing become slower? counted, not timed'
 	@echo 'make drills      the long ones (QUICK=1, SEED=..., N=...), servers and fresh'
+	@echo 'make clients     programs of others against idgen: drivers, ORMs, exporters'
 	@echo 'make fresh       as root: the demo in a fresh Debian, made by debootstrap and then removed'
 	@echo 'make servers     some of it on a server with assertions, and on the newest version of PostgreSQL'
 	@echo 'make counterparts  each safety rule taken out in turn: its test has to fail'
@@ -153,6 +154,10 @@ endif
 # Other servers are fetched by whoever calls, and used as the tests' user.
 servers:
 	@test/setup.sh && test/servers.sh && exec test/sandbox.sh test/run.sh servers
+
+# So are programs of others.
+clients:
+	@test/setup.sh && test/packages.sh && exec test/sandbox.sh test/run.sh clients
 
 demo:
 	@$(in_sandbox) test/demo.sh

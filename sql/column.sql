@@ -138,3 +138,16 @@ RESET search_path;
 INSERT INTO column_again DEFAULT VALUES;
 SELECT count(*) FROM column_again WHERE a > 0 AND b > 0 AND c > 0 AND d ->> 'format' = 'default' AND e ~ '^\d+$' AND f > 0;
 DROP TABLE column_defaults, column_again, column_orders;
+
+-- The text of a default that is written with its cast comes back as it was written, so that tools see no difference.
+CREATE TABLE column_texts (a bigint DEFAULT idgen_next(), b bigint DEFAULT idgen_next('column'::text), c bigint DEFAULT idgen_next('column'));
+SELECT * FROM pg_temp.default_of('column_texts');
+DROP TABLE column_texts;
+
+-- A subquery that depends on no row is run once for the statement, as with nextval; without it there is a value for each row.
+CREATE SEQUENCE column_sequence;
+SELECT count(DISTINCT id) AS ids, count(DISTINCT number) AS numbers
+FROM (SELECT (SELECT idgen_next('column')) AS id, (SELECT nextval('column_sequence')) AS number FROM generate_series(1, 3)) q;
+SELECT count(DISTINCT id) AS ids, count(DISTINCT number) AS numbers
+FROM (SELECT idgen_next('column') AS id, nextval('column_sequence') AS number FROM generate_series(1, 3)) q;
+DROP SEQUENCE column_sequence;

@@ -97,13 +97,23 @@ FROM generate_series(1, 524287, 127) id, idgen_decode(id, 'example-v1');
 --
 -- Text: decimal digits and nothing else.
 --
-SELECT id AS "text", pg_temp.outcome(format('SELECT idgen_decode(%L::text, ''example-v1'')', id)) AS decode
+SELECT id AS "text", pg_temp.outcome(format('SELECT idgen_decode_text(%L, ''example-v1'')', id)) AS decode
 FROM unnest(ARRAY['20497', '00020497', '0', '', ' ', ' 20497', '20497 ', E'20497\n', E'\t20497',
     '+20497', '-20497', '-0', '0x5011', '0b1', '2e4', '20497.0', '20_497', '20,497', 'abc', 'NaN',
     '20497;', '524288', '9223372036854775807', '9223372036854775808',
     '18446744073709572113', '99999999999999999999999999999999999999']) WITH ORDINALITY u (id, n) ORDER BY n;
 -- The same number, whether it comes as text or as bigint.
-SELECT idgen_decode(20497::text, 'example-v1') = idgen_decode(20497, 'example-v1') AS same;
+SELECT idgen_decode_text(20497::text, 'example-v1') = idgen_decode(20497, 'example-v1') AS same;
+
+--
+-- An argument without a type is a bigint: drivers that ask the server for the types of parameters send a number.
+--
+PREPARE decode_untyped AS SELECT * FROM idgen_decode($1);
+PREPARE decode_in_namespace AS SELECT * FROM idgen_decode($1, $2);
+PREPARE timestamp_untyped AS SELECT idgen_timestamp($1);
+PREPARE text_untyped AS SELECT * FROM idgen_decode_text($1, $2);
+SELECT name, parameter_types FROM pg_prepared_statements ORDER BY name;
+EXECUTE decode_in_namespace (20497, 'example-v1');
 
 --
 -- JavaScript holds integers up to 2^53: a format of 53 bits survives it, one of 63 does not.
@@ -119,18 +129,18 @@ SELECT bool_and(id::float8::bigint = id) AS survive FROM idgen_next_batch(1000, 
 -- NULL: an unknown ID gives an unknown answer, an unknown namespace is an error.
 --
 SELECT call, pg_temp.outcome('SELECT ' || call) AS outcome
-FROM unnest(ARRAY['idgen_decode(NULL::bigint)', 'idgen_decode(NULL::text)',
+FROM unnest(ARRAY['idgen_decode(NULL::bigint)', 'idgen_decode_text(NULL)',
     'idgen_timestamp(NULL)', 'idgen_encode(NULL, 1, 1)', 'idgen_encode(1, NULL, 1)',
     'idgen_encode(1, 1, NULL)',
-    'idgen_decode(1::bigint, NULL)', 'idgen_decode(''1''::text, NULL)', 'idgen_timestamp(1, NULL)',
+    'idgen_decode(1::bigint, NULL)', 'idgen_decode_text(''1'', NULL)', 'idgen_timestamp(1, NULL)',
     'idgen_encode(1, 1, 1, NULL)', 'idgen_format(NULL)',
-    'idgen_decode(NULL::bigint, NULL)', 'idgen_decode(NULL::text, NULL)',
+    'idgen_decode(NULL::bigint, NULL)', 'idgen_decode_text(NULL, NULL)',
     'idgen_timestamp(NULL, NULL)', 'idgen_encode(NULL, NULL, NULL, NULL)']) WITH ORDINALITY u (call, n)
 ORDER BY n;
 
 -- No such namespace. Names are compared as they are.
 SELECT call, pg_temp.outcome('SELECT ' || call) AS outcome
-FROM unnest(ARRAY['idgen_decode(1::bigint, ''nobody'')', 'idgen_decode(''1''::text, ''nobody'')',
+FROM unnest(ARRAY['idgen_decode(1::bigint, ''nobody'')', 'idgen_decode_text(''1'', ''nobody'')',
     'idgen_timestamp(1, ''nobody'')', 'idgen_encode(1, 1, 1, ''nobody'')', 'idgen_format(''nobody'')',
     'idgen_format('''')', 'idgen_format(''Default'')', 'idgen_format(''default '')',
     'idgen_format(repeat(''n'', 63))', 'idgen_format(repeat(''n'', 64))',

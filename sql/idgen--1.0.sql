@@ -237,13 +237,16 @@ LANGUAGE C STABLE PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION @extschema@.idgen_decode(bigint, text) IS
 'idgen: takes an ID apart. timestamp is the time at which its tick begins. 22003 if the number is not an ID of the format, 22008 if its time is out of range; NULL for NULL';
 
-CREATE FUNCTION @extschema@.idgen_decode(id text, namespace text DEFAULT 'default',
+-- A name of its own: beside an overload for text, an argument of unknown type
+-- would be a text, and drivers that ask the server for the type of "$1" would
+-- refuse a number.
+CREATE FUNCTION @extschema@.idgen_decode_text(id text, namespace text DEFAULT 'default',
     OUT format text, OUT "timestamp" timestamp with time zone, OUT tick bigint,
     OUT worker integer, OUT sequence integer)
 RETURNS record
 AS 'MODULE_PATHNAME', 'idgen_decode_text'
 LANGUAGE C STABLE PARALLEL SAFE COST 10;
-COMMENT ON FUNCTION @extschema@.idgen_decode(text, text) IS
+COMMENT ON FUNCTION @extschema@.idgen_decode_text(text, text) IS
 'idgen: takes apart an ID that is written in decimal digits. 22P02 if the text has anything but digits; other errors as for a number';
 
 CREATE FUNCTION @extschema@.idgen_encode(tick bigint, worker integer, sequence integer,

@@ -102,7 +102,7 @@ SELECT count(*) FROM idgen_next_batch(0, 'issue other');
 --
 SELECT pg_typeof(j), jsonb_typeof(j -> 'id') AS id, j ->> 'id' ~ '^[1-9][0-9]{0,18}$' AS digits, j - 'id' AS rest,
     d.format, d."timestamp" > now() - interval '1 min' AS recent
-FROM (SELECT idgen_next_json('issue other') AS j OFFSET 0) q, idgen_decode(j ->> 'id', j ->> 'format') d;
+FROM (SELECT idgen_next_json('issue other') AS j OFFSET 0) q, idgen_decode_text(j ->> 'id', j ->> 'format') d;
 SELECT idgen_next_json() - 'id' AS rest;
 SELECT count(DISTINCT idgen_next_json('issue') ->> 'id') AS different FROM generate_series(1, 1000);
 

@@ -15,7 +15,7 @@ SET ROLE regress_idgen_user;
 SELECT idgen_next() > 0 AS next, idgen_next('privilege') > 0 AS other, (SELECT count(*) FROM idgen_next_batch(3, 'privilege')) AS batch,
     idgen_next_json('privilege') ->> 'format' AS json;
 SELECT format, worker, sequence FROM idgen_decode(4194304, 'privilege');
-SELECT format FROM idgen_decode('4194304', 'privilege');
+SELECT format FROM idgen_decode_text('4194304', 'privilege');
 SELECT idgen_encode(1, 0, 0, 'privilege'), idgen_timestamp(4194304, 'privilege'), idgen_lower_bound('infinity', 'privilege'),
     idgen_format('privilege') ->> 'format' AS format;
 SET idgen.wait_timeout = '1 s';

@@ -56,7 +56,7 @@ SELECT pg_temp.outcome('SELECT pg_temp.next_of_retire()');
 
 -- Decoding stays.
 SELECT format, "timestamp" BETWEEN now() - interval '1 min' AND clock_timestamp() AS recent FROM idgen_decode(:id, 'retire');
-SELECT idgen_decode(:'id'::text, 'retire') = idgen_decode(:id, 'retire') AS text,
+SELECT idgen_decode_text(:'id', 'retire') = idgen_decode(:id, 'retire') AS text,
     idgen_timestamp(:id, 'retire') = (idgen_decode(:id, 'retire'))."timestamp" AS "timestamp",
     idgen_encode((d).tick, (d).worker, (d).sequence, 'retire') = :id AS encode,
     idgen_lower_bound((d)."timestamp", 'retire') <= :id AS lower_bound

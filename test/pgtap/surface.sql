@@ -40,7 +40,7 @@ SELECT set_eq(
     'idgen_end_incarnation(incarnation bigint) void',
     'idgen_fence_namespace(name text, above bigint DEFAULT NULL::bigint) void',
     'idgen_decode(id bigint, namespace text DEFAULT ''default''::text, OUT format text, OUT "timestamp" timestamp with time zone, OUT tick bigint, OUT worker integer, OUT sequence integer) record',
-    'idgen_decode(id text, namespace text DEFAULT ''default''::text, OUT format text, OUT "timestamp" timestamp with time zone, OUT tick bigint, OUT worker integer, OUT sequence integer) record',
+    'idgen_decode_text(id text, namespace text DEFAULT ''default''::text, OUT format text, OUT "timestamp" timestamp with time zone, OUT tick bigint, OUT worker integer, OUT sequence integer) record',
     'idgen_encode(tick bigint, worker integer, sequence integer, namespace text DEFAULT ''default''::text) bigint',
     'idgen_format(namespace text DEFAULT ''default''::text) jsonb',
     'idgen_guard() trigger',
@@ -72,7 +72,7 @@ SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE provolatile =
     'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_authority_process', 'idgen_stat_reset'],
     'functions that issue, change or look into shared memory are volatile');
 SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE provolatile = 's'$$,
-    ARRAY['idgen_decode', 'idgen_encode', 'idgen_timestamp', 'idgen_lower_bound', 'idgen_format', 'idgen_trace'],
+    ARRAY['idgen_decode', 'idgen_decode_text', 'idgen_encode', 'idgen_timestamp', 'idgen_lower_bound', 'idgen_format', 'idgen_trace'],
     'functions that only look a namespace up by name are stable');
 SELECT is_empty($$SELECT signature FROM functions WHERE provolatile = 'i'$$, 'no function is immutable');
 SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE proparallel <> 's'$$,

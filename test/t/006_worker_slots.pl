@@ -58,6 +58,7 @@ is(Idgen::Session::state_of($result), 'IG005', 'a call fails with IG005 when no 
 like(($result->{error}{D} // '') . ($result->{error}{H} // ''), qr/max_worker_processes/,
 	'the error about slots names max_worker_processes')
   or diag(explain($result->{error}));
+like($result->{error}{H} // '', qr/restart.*idgen\.idle_timeout/, 'the hint about slots names the restart and idgen.idle_timeout');
 answers_within($result, 0.7, 'a call fails within its bound when no slot is free [S10]');
 $refused->query('SET idgen.wait_timeout = 0');
 $result = $refused->query('SELECT idgen_next()');

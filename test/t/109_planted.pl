@@ -128,7 +128,8 @@ my $create = join ', ', $other, 41, 10, 12, q{'2025-01-01 00:00:00+00'::pg_catal
   (map { $text_of->($_) } 'local', 'fence'), q{'0'::pg_catalog.interval}, 'false', 'true';
 my %calls = (
 	idgen_create_namespace => [$create], idgen_next => [$default], idgen_next_batch => ["3, $default"], idgen_next_json => [$default],
-	idgen_decode => [ "4194304::bigint, $default", $text_of->('4194304') . ", $default" ], idgen_encode => ["1::bigint, 0, 1, $default"],
+	idgen_decode => ["4194304::bigint, $default"], idgen_decode_text => [ $text_of->('4194304') . ", $default" ],
+	idgen_encode => ["1::bigint, 0, 1, $default"],
 	idgen_timestamp => ["4194304::bigint, $default"], idgen_lower_bound => ["pg_catalog.now(), $default"], idgen_format => [$default],
 	idgen_alter_namespace => ["$other, '200 ms'::pg_catalog.interval"], idgen_allow => [ "$other, 'monitor'::pg_catalog.regrole, " . $text_of->('issue') ],
 	idgen_disallow => [ "$other, 'monitor'::pg_catalog.regrole, " . $text_of->('issue') ], idgen_fence_namespace => ["$other, NULL::bigint"],

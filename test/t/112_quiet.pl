@@ -1,4 +1,5 @@
-# What the authority process logs when it ends, and what the server says where there can be no such process.
+# What the authority process logs when it ends, what the server says where there can be no such process, and what
+# pg_stat_statements records of it.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -48,4 +49,27 @@ is(Idgen::Session->new($node)->sqlstate('SELECT idgen_next()'), '',
 	'the namespace issues when the server runs again after single-user mode');
 $ledger->is_unique('quiet ends');
 $node->stop;
+
+# --- An extension that records statements: the caller's statements are recorded, those of the authority process are not.
+# test/clients/pgaudit.pl shows the same of pgaudit.
+
+my $has_statements = -e $node->config_data('--pkglibdir') . '/pg_stat_statements.so';
+my $recorded = idgen_node('recorded', preload => $has_statements ? 'idgen, pg_stat_statements' : 'idgen');
+$recorded->safe_psql('postgres', "ALTER DATABASE postgres SET pg_stat_statements.track = 'top'") if $has_statements;
+my $session = Idgen::Session->new($recorded);
+$session->value($_) foreach ('SELECT idgen_next()', "SELECT idgen_create_namespace('short', grant_interval => '50 ms', horizon => '500 ms')", 'SELECT count(*) FROM idgen_next_batch(100000)',
+	"SELECT idgen_fence_namespace('short')", "SELECT idgen_retire_namespace('short')");
+$recorded->reload;
+$session->value('SELECT count(*) FROM idgen_next_batch(100000)') foreach 1 .. 5;
+SKIP:
+{
+	diag('skipped: pg_stat_statements is not installed') if !$has_statements;
+	skip 'pg_stat_statements is not installed', 2 if !$has_statements;
+	$session->value('CREATE EXTENSION pg_stat_statements');
+	is(join("\n", $session->column(q{SELECT query FROM pg_stat_statements WHERE query ~ '_idgen\.' AND query !~ 'pg_stat_statements'})), '',
+		'pg_stat_statements has no statement of the authority process');
+	is($session->value(q{SELECT sum(calls) FROM pg_stat_statements WHERE query ~ 'idgen_next_batch'}), 6, 'pg_stat_statements has the calls of the session');
+}
+$session->close;
+$recorded->stop;
 done_testing();

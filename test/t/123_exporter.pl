@@ -1,5 +1,6 @@
-# doc/sql_exporter.yml against a real server: each query runs for a role with pg_monitor, and each
-# column that a metric names is there and of the right kind.
+# doc/sql_exporter.yml and doc/postgres_exporter.yml against a real server: each query runs for a role with pg_monitor, and
+# each column that a metric names is there and of the right kind. Both files have the same metrics, and
+# doc/prometheus_rules.yml has the conditions of doc/monitoring.md. test/clients/prometheus.pl runs the programs.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -45,6 +46,33 @@ sub read_collector
 	return \%collector;
 }
 
+# The same for the queries of postgres_exporter: { query => { sql, columns => [[name, usage, description]] } }.
+sub read_queries
+{
+	my ($name) = @_;
+	my (%queries, $query, $column);
+
+	open my $file, '<', $name or die "could not read $name: $!";
+	while (my $line = <$file>)
+	{
+		chomp $line;
+		next if $line =~ /^\s*(#.*)?$/;
+		if ($line =~ /^(\w+):$/)
+		{
+			die "$name:$.: \"$1\" twice\n" if $queries{$1};
+			$query = $queries{$1} = { sql => '', columns => [] };
+		}
+		elsif ($line =~ /^ {4}(.*)$/ && $query->{in_sql}) { $query->{sql} .= "$1\n"; }
+		elsif ($line eq '  query: |') { $query->{in_sql} = 1; }
+		elsif ($line eq '  metrics:') { $query->{in_sql} = 0; }
+		elsif ($line =~ /^    - (\w+):$/ && !$query->{in_sql}) { push @{ $query->{columns} }, $column = [$1]; }
+		elsif ($line =~ /^        usage: (LABEL|COUNTER|GAUGE)$/) { $column->[1] = $1; }
+		elsif ($line =~ /^        description: '([^']+)'$/) { $column->[2] = $1; }
+		else { die "$name:$.: what is \"$line\"?\n"; }
+	}
+	return \%queries;
+}
+
 my $collector = read_collector("$ENV{IDGEN_TOP}/doc/sql_exporter.yml");
 is($collector->{collector_name}, 'idgen', 'the name of the collector is idgen');
 my @metrics = @{ $collector->{metrics} };
@@ -77,6 +105,31 @@ foreach my $name (sort keys %queries)
 	delete $used{$_} foreach qw(idgen_stat_namespace idgen_stat_cursor idgen_stat_authority idgen_stat_role last_error_at fenced_until field_ends);
 	is(join(' ', sort keys %used), '', "query $name reads only views of idgen");
 }
+
+# The other exporter's file: the same metrics, with the same labels.
+my $other = read_queries("$ENV{IDGEN_TOP}/doc/postgres_exporter.yml");
+my %declared = map { $_->{metric_name} => join('|', $_->{type}, $_->{help}, sort @{ $_->{key_labels} }, $_->{value_label} // ()) } @metrics;
+my %declared_there;
+foreach my $name (sort keys %$other)
+{
+	my @labels = map { $_->[0] } grep { $_->[1] eq 'LABEL' } @{ $other->{$name}{columns} };
+	$declared_there{"${name}_$_->[0]"} = join('|', lc $_->[1], $_->[2], sort @labels) foreach grep { $_->[1] ne 'LABEL' } @{ $other->{$name}{columns} };
+}
+is_deeply(\%declared_there, \%declared, 'both exporters have the same metrics with the same labels');
+
+# Alerts: on metrics that exist, and one for each condition that the manual tells.
+my %alerts = slurp_file("$ENV{IDGEN_TOP}/doc/prometheus_rules.yml") =~ /^ +- alert: (\w+)\n +expr: '([^'\n]+)'$/mg;
+cmp_ok(scalar keys %alerts, '>', 15, 'there are ' . scalar(keys %alerts) . ' alerts');
+foreach my $alert (sort keys %alerts)
+{
+	is(join(' ', grep { !$names{$_} } $alerts{$alert} =~ /\b(idgen_\w+)/g), '', "alert $alert reads metrics that exist");
+}
+my ($table) = slurp_file("$ENV{IDGEN_TOP}/doc/monitoring.md") =~ /^## What to alert on\n(.*?)^## /ms;
+my @conditions = map { /`([^`]*idgen_[^`]*)`/g } map { (split /(?<!\\)\|/)[3] } grep { /^\| / } split /\n/, $table;
+cmp_ok(scalar @conditions, '>', 15, 'the manual has ' . scalar(@conditions) . ' conditions');
+# one of two for the same condition is enough
+@conditions = grep { !/sqlstate="IG007"/ } @conditions;
+is(join("\n", sort values %alerts), join("\n", sort @conditions), 'the alerts are the conditions of the manual');
 
 # --- A server where something has happened: IDs, waits, an error, a fence, nothing at all.
 
@@ -167,7 +220,7 @@ is($first->{'idgen_ids_total|postgres|default|ids'}, 1, 'a scrape counts IDs');
 cmp_ok($first->{'idgen_waits_total|postgres|tiny|tick'}, '>', 0, 'a scrape counts waits');
 cmp_ok($first->{'idgen_fenced_seconds|postgres|Fenced "ones"|fenced_seconds'}, '>', 10, 'a scrape shows how long a fence lasts');
 is($first->{'idgen_namespace_info|postgres|Fenced "ones"|fenced|local|split|one'}, 1, 'a scrape shows the state of a fenced namespace');
-is($first->{'idgen_workers|postgres|tiny|total'}, 2, 'a scrape shows the workers of a namespace');
+is($first->{'idgen_worker_count|postgres|tiny|total'}, 2, 'a scrape shows the workers of a namespace');
 is($first->{'idgen_ticks_total|postgres|default|ticks'}, 1, 'a scrape counts a tick');
 cmp_ok($first->{'idgen_ticks_total|postgres|tiny|ticks'}, '>=', 50, 'a scrape counts many ticks');
 is($first->{'idgen_tick_ids|postgres|tiny|tick_ids'}, 2, 'a scrape shows how many IDs a tick can have');
@@ -181,6 +234,22 @@ is(scalar(grep { /^idgen_last_error_timestamp_seconds\|postgres\|tiny\|IG003\|/ 
 	'a scrape shows the time of the last error');
 cmp_ok($first->{'idgen_field_ends_timestamp_seconds|postgres|default|ends'}, '==', (1735689600000 + 2**41) / 1000,
 	'a scrape shows the end of the timestamp field');
+
+# The same from the queries of the other exporter, labels and value as numbers of rows.
+foreach my $name (sort keys %$other)
+{
+	my $query = $other->{$name};
+	my $result = $exporter->query($query->{sql});
+	ok(!$result->{error}, "query $name of postgres_exporter.yml runs for pg_monitor") or diag(explain($result->{error}));
+	is(scalar(grep { @$_ != @{ $query->{columns} } } @{ $result->{rows} }), 0, "query $name of postgres_exporter.yml has a column for each of its metrics and labels");
+	cmp_ok(scalar @{ $result->{rows} }, '>', 0, "query $name of postgres_exporter.yml has rows") if $name !~ /^idgen_clock_(?:offset|max_error)$/;
+	is(scalar(grep { !defined } map { @$_ } @{ $result->{rows} }), 0, "query $name of postgres_exporter.yml has no null") if $name ne 'idgen_clock';
+	my $columns = columns($exporter, $query->{sql});
+	is(join(' ', sort keys %$columns), join(' ', sort map { $_->[0] } @{ $query->{columns} }), "query $name of postgres_exporter.yml names its columns as its metrics");
+	is(join(', ', map { "$_->[0] is $columns->{$_->[0]}" } grep { $columns->{ $_->[0] } ne ($_->[1] eq 'LABEL' ? 'text' : 'double precision') } @{ $query->{columns} }),
+		'', "the columns of query $name of postgres_exporter.yml have the right types");
+}
+is($exporter->value("SELECT ids_total FROM ($other->{idgen}{sql}) q WHERE namespace = 'default'"), 1, 'the other exporter counts IDs');
 
 # --- Counters rise, for as long as nobody resets them.
 

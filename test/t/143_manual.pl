@@ -19,7 +19,9 @@ cmp_ok(scalar @pages, '>=', 14, 'the manual has ' . scalar(@pages) . ' pages');
 # "page: section, 2".
 
 # Pages with a test of their own.
-my %elsewhere = ('doc/recovery.md' => 'test/t/140_recovery_doc.pl runs it in the situations that it is about');
+my %elsewhere = (
+	'doc/recovery.md' => 'test/t/140_recovery_doc.pl runs it in the situations that it is about',
+	'doc/clients.md' => 'test/t/145_clients.pl sends the statements of each recipe, and test/clients runs programs');
 
 # Examples that are not run here, and why.
 my %not_run = (
@@ -28,6 +30,7 @@ my %not_run = (
 	'README.md: How it works' => 'a drawing',
 	'README.md: Development' => 'this test is a part of what these commands run; test/t/144_manual_text.pl looks for the targets',
 	'doc/external-generators.md: States' => 'a drawing',
+	'doc/operations.md: Constraints that ask for a namespace' => 'test/t/146_dump_order.pl runs it',
 	'doc/operations.md: Patroni' => 'the configuration of another program');
 
 # What has to be there before a page or an example. A page has a database of its own, with the extension.
@@ -61,7 +64,7 @@ sub read_examples
 		elsif ($line =~ /^```(\w*)$/)
 		{
 			my $number = ++$count{$section};
-			die "$page:$.: what is an example in \"$1\"?\n" if $1 !~ /^(sql|sh|ini|yaml|text)$/;
+			die "$page:$.: what is an example in \"$1\"?\n" if $1 !~ /^(sql|sh|ini|yaml|text)$/ && !($page eq 'doc/clients.md' && $1 =~ /^(python|ruby|js|go|java|php)$/);
 			push @examples, $example = { language => $1, text => '', line => $., name => "$page: $section" . ($number > 1 ? ", $number" : '') };
 		}
 		elsif ($line =~ /^#+ (.*)$/) { $section = $1 =~ s/`//gr; }
@@ -147,6 +150,22 @@ is($node->safe_psql('applications',
 	q{SELECT count(*) FILTER (WHERE start = date_trunc('month', start)), count(*) FROM (SELECT idgen_timestamp((regexp_match(pg_get_expr(relpartbound, oid), '\d{8,}'))[1]::bigint) AT TIME ZONE 'UTC' AS start
 		FROM pg_class WHERE relispartition AND relkind = 'r') p}),
 	'3|3', 'the partitions of the example begin with a month in UTC');
+
+# The statement that creates the partitions, again and in other time zones: it creates what is missing, and nothing else.
+my ($partitions) = map { $_->{text} } grep { $_->{name} eq 'doc/applications.md: Partitioned tables, 2' } read_examples('doc/applications.md');
+my $bounds = q{SELECT string_agg(relname || ' ' || pg_get_expr(relpartbound, oid), E'\n' ORDER BY relname) FROM pg_class WHERE relispartition AND relkind = 'r'};
+my $before = $node->safe_psql('applications', $bounds);
+foreach my $zone ('Pacific/Kiritimati', 'America/Los_Angeles', 'Asia/Kathmandu')
+{
+	my ($last) = $node->safe_psql('applications', q{SELECT max(relname) FROM pg_class WHERE relispartition AND relkind = 'r'});
+	$node->safe_psql('applications', "DROP TABLE $last");
+	foreach my $time ('first', 'second')
+	{
+		my ($ran, undef, $problems) = run_psql('applications', "SET timezone = '$zone'; SET client_min_messages = warning;\n$partitions");
+		ok($ran, "the partitions can be created in $zone, $time time") or diag($problems);
+		is($node->safe_psql('applications', $bounds), $before, "the partitions created in $zone are the same, $time time");
+	}
+}
 my $formats = slurp_file("$top/doc/formats.md");
 is($node->safe_psql('postgres', q{SELECT to_char(idgen_timestamp(((1::bigint << 41) - 1) << 22) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI "UTC"')}),
 	($formats =~ /to (\d{4}-\d\d-\d\d \d\d:\d\d\sUTC)/)[0] =~ s/\s/ /gr, 'doc/formats.md tells when the default format ends');

@@ -84,6 +84,7 @@ my %foreign = map { $_ => 1 } (
 	'cannot drop extension idgen because other objects depend on it',
 	'integer out of range',
 	'permission denied for schema public',
+	'permission denied for schema …',
 	'permission denied for function idgen_create_namespace');
 
 # The strings of the source without its comments, each one whole on a line.

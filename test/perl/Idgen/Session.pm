@@ -154,6 +154,20 @@ sub send
 	return;
 }
 
+# The OIDs of the types of a statement's parameters, as the server tells them to a driver that names none.
+sub parameter_types
+{
+	my ($self, $sql) = @_;
+	croak 'the previous query has not been answered' if $self->{result} && !$self->{done};
+	$self->_begin;
+	# Parse without types, Describe the statement, Sync
+	my $parse = "\0$sql\0" . pack('n', 0);
+	$self->_write('P' . pack('N', length($parse) + 4) . $parse . 'D' . pack('N', 6) . "S\0" . 'S' . pack('N', 4));
+	my $result = $self->wait // croak "no answer: $sql";
+	croak "$result->{error}{C}: $result->{error}{M}: $sql" if $result->{error};
+	return @{ $result->{parameter_types} };
+}
+
 sub _fields
 {
 	my ($body) = @_;
@@ -206,6 +220,7 @@ sub _message
 		$result->{error} //= $error if $result && !$self->{done};
 	}
 	elsif ($type eq 'N') { push @{ $result->{notices} }, _fields($body) if $result; }
+	elsif ($type eq 't') { $result->{parameter_types} = [ unpack('x2 N*', $body) ] if $result; }
 	elsif ($type eq 'K') { ($self->{pid}, $self->{secret}) = unpack('NN', $body); }
 	elsif ($type eq 'S')
 	{
