@@ -221,7 +221,7 @@ sub issuing
 				sql => "SELECT id, encoded = id AND text_encoded = id AND lower <= id AND text_timestamp = timestamp FROM (SELECT id, d.timestamp,
 					idgen_encode(d.tick, d.worker, d.sequence, $n) AS encoded, idgen_lower_bound(d.timestamp, $n) AS lower,
 					idgen_timestamp(id, $n) AS text_timestamp,
-					(SELECT idgen_encode(e.tick, e.worker, e.sequence, $n) FROM idgen_decode(id::text, $n) e) AS text_encoded
+					(SELECT idgen_encode(e.tick, e.worker, e.sequence, $n) FROM idgen_decode_text(id::text, $n) e) AS text_encoded
 					FROM (SELECT idgen_next($n) AS id OFFSET 0) x, idgen_decode(id, $n) d) q" };
 		},
 		# The authority cannot see it yet.
@@ -247,7 +247,7 @@ sub reading
 	my ($id, $tick) = map { some($s, \@bigints) } (1, 2);
 	return { name => $name, sql => pick($s,
 		2 => sub { "SELECT * FROM idgen_decode(${id}::bigint, $n)" },
-		2 => sub { 'SELECT * FROM idgen_decode(' . some($s, \@texts) . "::text, $n)" },
+		2 => sub { 'SELECT * FROM idgen_decode_text(' . some($s, \@texts) . "::text, $n)" },
 		2 => sub { "SELECT idgen_encode($tick, " . some($s, \@ints) . ', ' . some($s, \@ints) . ", $n)" },
 		2 => sub { "SELECT idgen_timestamp($id, $n)" },
 		3 => sub { 'SELECT idgen_lower_bound(' . some($s, \@timestamps) . ", $n)" },
