@@ -135,7 +135,7 @@ $_->stop('immediate') foreach $second, $third;
 my $node = idgen_node('node', streaming => 1, conf => $conf);
 create_database($node, 'template_fence', create('ids', "worker_bits => 1, promotion => 'fence'"));
 create_database($node, 'template_refuse', create('ids', "worker_bits => 1, promotion => 'refuse'"));
-create_database($node, 'used', create('ids', "worker_bits => 3, run_ahead => '1 s', promotion => 'split'"), create('over', "worker_bits => 1"), "SELECT idgen_next('ids')", "SELECT idgen_retire_namespace('over')");
+create_database($node, 'used', create('ids', "worker_bits => 7, run_ahead => '1 s', promotion => 'split'"), create('over', "worker_bits => 1"), "SELECT idgen_next('ids')", "SELECT idgen_retire_namespace('over')");
 my $holder = Idgen::Session->new($node, dbname => 'used');
 my $held = Generator::activate($holder, 'ids');
 $holder->close;
