@@ -145,7 +145,7 @@ fresh:
 # Tests are named for one stage: with TESTS there are only the drills.
 ifeq (,$(TESTS)$(IDGEN_BREAK))
 drills:
-	@test/setup.sh && test/servers.sh && IDGEN_FRESH=$$(test/fresh/drill.sh) && export IDGEN_FRESH && exec test/sandbox.sh test/run.sh drills servers fresh
+	@test/setup.sh source && test/servers.sh && IDGEN_FRESH=$$(test/fresh/drill.sh) && export IDGEN_FRESH && exec test/sandbox.sh test/run.sh drills servers fresh
 else
 drills:
 	@$(in_sandbox) test/run.sh drills
@@ -153,7 +153,7 @@ endif
 
 # Other servers are fetched by whoever calls, and used as the tests' user.
 servers:
-	@test/setup.sh && test/servers.sh && exec test/sandbox.sh test/run.sh servers
+	@test/setup.sh source && test/servers.sh && exec test/sandbox.sh test/run.sh servers
 
 # So are programs of others.
 clients:

@@ -3,7 +3,8 @@
 # network is touched then. On Debian and Ubuntu the missing packages are installed; elsewhere the
 # missing tools are named.
 #
-#   test/setup.sh [STAGE...]       stages with needs of their own: model instructions counterparts coverage fuzz fresh
+#   test/setup.sh [STAGE...]       stages with needs of their own: model instructions counterparts coverage fuzz
+#                                  source (of PostgreSQL, to be unpacked) shellcheck fresh
 #   test/setup.sh --tell           only say what building the extension needs, and fail
 #   PG_CONFIG=/path/to/pg_config   which PostgreSQL; default: the one on PATH, else the distribution's
 #   IDGEN_SETUP_DRY_RUN=1          only say what would be installed
@@ -107,6 +108,8 @@ check()
 		*' counterparts '*) have patch || need patch patch ;;&
 		*' coverage '*) have lcov || need lcov lcov ;;&
 		*' fuzz '*) [ -n "$(fuzzing_cc)" ] || need 'clang with libFuzzer' clang libclang-rt-dev ;;&
+		*' source '*) have bzip2 || need bzip2 bzip2 ;;&
+		*' shellcheck '*) have shellcheck || need shellcheck shellcheck ;;&
 		*' fresh '*) have debootstrap || need debootstrap debootstrap ;;
 	esac
 	check_postgres

@@ -54,7 +54,7 @@ fetch_tools()
 	fi
 	mkdir "$1/source"
 	tar -C "$1/source" --strip-components=1 --wildcards -xf "$1"/*.orig.tar.* '*/src/tools/pg_bsd_indent' '*/src/tools/pgindent' ||
-		cannot 'the source package has no pgindent'
+		cannot 'pgindent cannot be unpacked from the source package; is bzip2 installed?'
 }
 
 # Compiles pg_bsd_indent of the source tree $1. Its headers are those of the server that is installed, in which
