@@ -146,6 +146,10 @@ line_works()
 	line=$(sed -n '/As root, run:/,$p' "$work/said" | sed -n 's/^  //p')
 	[ "$(wc -l <<<"$line")" -eq 1 ] && enter sh -c "$line"
 }
+style_is_checked()
+{
+	as_root "$(grep '^test/setup.sh' "$top/.ci/run")" && as_root 'make shellcheck indent-check' && ! said '^[a-z]*: skipped:'
+}
 nothing_missing() { as_somebody 'test/setup.sh model instructions' && [ ! -s "$work/said" ]; }
 
 make_base || skip "no $suite system could be made: $(tail -n 1 "$work/out")"
@@ -163,6 +167,7 @@ check 'somebody builds' as_somebody make
 fresh_system
 check 'git and make: root runs make demo' demo_works as_root
 check 'that made no cluster' no_cluster
+check 'after the setup of .ci/run, the checks of style are not skipped' style_is_checked
 
 fresh_system
 enter sh -c 'apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends postgresql gcc libc6-dev' >"$work/out" 2>&1 ||
