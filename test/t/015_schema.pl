@@ -62,13 +62,13 @@ works('new', 'an open session issues whatever its search_path is');
 $node->safe_psql('postgres', q{GRANT CREATE ON SCHEMA public TO plain; GRANT TEMPORARY ON DATABASE postgres TO plain});
 is($session->sqlstate(qq{CREATE TABLE public.$_ (namespace text, worker int, high_water bigint);
 	CREATE TEMP TABLE $_ (namespace text, worker int, high_water bigint)}), '', "somebody else makes tables named $_")
-  foreach ('idgen_worker', 'idgen_namespace', 'idgen_grant', 'idgen_authority', 'idgen_floor', 'idgen_incarnation');
+  foreach ('idgen_worker', 'idgen_namespace', 'idgen_grant', 'idgen_authority', 'idgen_floor', 'idgen_incarnation', 'idgen_checksum');
 is($session->sqlstate('SET search_path = pg_temp, public, new, pg_catalog'), '',
 	'the tables of somebody else come first in the search_path');
 $node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE backend_type = 'idgen authority'});
 works('new', 'tables of somebody else hide nothing from sessions or a new authority process');
 $session->query(qq{DROP TABLE pg_temp.$_, public.$_})
-  foreach ('idgen_worker', 'idgen_namespace', 'idgen_grant', 'idgen_authority', 'idgen_floor', 'idgen_incarnation');
+  foreach ('idgen_worker', 'idgen_namespace', 'idgen_grant', 'idgen_authority', 'idgen_floor', 'idgen_incarnation', 'idgen_checksum');
 
 # The schema of the tables has one name. One of that name which is not the extension's is not used, whatever is in it.
 my $super = Idgen::Session->new($node);
