@@ -217,16 +217,18 @@ if (part('maintenance'))
 	namespace('busy');
 	my @issuers = map { Idgen::Session->new($node) } 1 .. 2;
 	my $once = q{SELECT pg_sleep(0.02), max(id) FROM idgen_next_batch(10, 'busy') id};
-	# pg_repack has a trigger on a table and a copy of it while it works; at the end it exchanges their files, as VACUUM FULL does.
-	my @repack = map { my $t = $_; (my $log = $t) =~ s/.*\./log_/;
-		([ "repack of $t", 'CREATE SCHEMA IF NOT EXISTS repack', "CREATE TABLE repack.$log (id bigserial PRIMARY KEY, row text)",
-			q{CREATE OR REPLACE FUNCTION repack.repack_trigger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN coalesce(new, old); END $$},
-			"CREATE TRIGGER repack_trigger AFTER INSERT OR DELETE OR UPDATE ON $t FOR EACH ROW EXECUTE FUNCTION repack.repack_trigger()",
-			"ALTER TABLE $t ENABLE ALWAYS TRIGGER repack_trigger", "CREATE TABLE repack.table_$log AS TABLE $t", 'SELECT pg_sleep(0.2)', "DROP TRIGGER repack_trigger ON $t", "VACUUM FULL $t", "DROP TABLE repack.$log, repack.table_$log" ]) } @tables;
+	# A trigger that is there for a moment, as that of a tool that copies a table online; then the table gets another file.
+	# (pg_repack itself also waits for the transactions of calls that wait for its trigger to go, so it is to leave out the
+	# tables of idgen.)
+	my @copies = map { my $t = $_; (my $log = $t) =~ s/.*\./log_/;
+		([ "an online copy of $t", 'CREATE SCHEMA IF NOT EXISTS copies', "CREATE TABLE copies.$log (id bigserial PRIMARY KEY, row text)",
+			q{CREATE OR REPLACE FUNCTION copies.note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN coalesce(new, old); END $$},
+			"CREATE TRIGGER note AFTER INSERT OR DELETE OR UPDATE ON $t FOR EACH ROW EXECUTE FUNCTION copies.note()",
+			"ALTER TABLE $t ENABLE ALWAYS TRIGGER note", "CREATE TABLE copies.table_$log AS TABLE $t", 'SELECT pg_sleep(0.2)', "DROP TRIGGER note ON $t", "VACUUM FULL $t", "DROP TABLE copies.$log, copies.table_$log" ]) } @tables;
 	my @clusters = map { my ($table, $index) = ($_, s/.*\.(.*)/$1_pkey/r); "CLUSTER $table USING $index" } @tables;
 	my $worker = Idgen::Session->new($node);
 	foreach my $what ([ 'VACUUM FULL', 'VACUUM FULL' ], [ 'VACUUM (FULL, FREEZE, ANALYZE)', 'VACUUM (FULL, FREEZE, ANALYZE)' ], [ 'REINDEX CONCURRENTLY', 'REINDEX DATABASE CONCURRENTLY postgres' ],
-		[ 'CLUSTER', @clusters, 'CLUSTER' ], @repack)
+		[ 'CLUSTER', @clusters, 'CLUSTER' ], @copies)
 	{
 		my ($name, @statements) = @$what;
 		my (@failed, @last);
