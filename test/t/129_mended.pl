@@ -7,6 +7,7 @@ use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 use Idgen::Node;
 use Idgen::Session;
@@ -91,6 +92,11 @@ if (part('mend'))
 	is(Idgen::Session::state_of($holder->wait), '', 'another session has locked the table before its guards are mended');
 	my $hint = refused('app', 'while its guards cannot be mended [S3, S8]', qr/^Guard "idgen_guard_row" of table "idgen_floor" is not ENABLE ALWAYS\.$/);
 	is($hint, 'Run this statement: ALTER TABLE _idgen.idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_row.', 'the hint has the statement that mends the guard');
+	$briefly->send(q{SELECT idgen_next('app')});
+	my $waits = 0;
+	$waits += $session->value(q{SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = '_idgen.idgen_floor'::regclass}) + usleep(20_000) * 0 foreach 1 .. 30;
+	is($waits, 0, 'the authority process waits for no lock while the guards cannot be mended [S10]');
+	$briefly->wait;
 	$holder->query('ROLLBACK');
 	$holder->close;
 	issues('app', 'when the guards can be mended');
