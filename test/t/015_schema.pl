@@ -90,7 +90,7 @@ sub damaged
 damaged('the schema of the tables was renamed');
 $session->query(q{CREATE SCHEMA _idgen; GRANT ALL ON SCHEMA _idgen TO PUBLIC});
 $session->query("CREATE TABLE _idgen.idgen_$_ (LIKE away.idgen_$_ INCLUDING ALL)") foreach qw(namespace floor worker);
-$session->query("CREATE TABLE _idgen.idgen_$_ (namespace text)") foreach qw(authority incarnation grant);
+$session->query("CREATE TABLE _idgen.idgen_$_ (namespace text)") foreach qw(authority incarnation grant checksum);
 $session->query('INSERT INTO _idgen.idgen_namespace TABLE away.idgen_namespace');
 is($session->value('SELECT count(*) FROM _idgen.idgen_namespace'), 2, 'somebody else makes a schema of that name with its tables');
 damaged('a schema of somebody else has the name');
