@@ -65,6 +65,10 @@ typedef struct IdgenError
 /* Details and hints that are given in several places. */
 #define IDGEN_DETAIL_NO_IDENTITY \
 	"Its identity is missing, as after a restore of its marks."
+#define IDGEN_DETAIL_POOL_FULL \
+	"All idgen cursors of this server are in use, and this database or the owner of the namespace already has its share."
+#define IDGEN_HINT_POOL_FULL \
+	"Raise \"idgen.max_cursors\", which needs a restart, or lower \"idgen.max_workers_per_namespace\"."
 #define IDGEN_DETAIL_FORMAT_CHANGED \
 	"Its format was changed from outside."
 #define IDGEN_HINT_FORMAT_CHANGED \

@@ -52,12 +52,13 @@ granted_nothing(const char *name, bool *has_identity)
 	IdgenAuthorityRow authority;
 	IdgenIdentity here;
 	TransactionId xmin;
+	bool		inserted;
 	bool		isnull;
 
 	*has_identity = idgen_query_run_for(IDGEN_SQL_LOCK_SPLIT, name) > 0;
 	if (*has_identity)
 	{
-		if (!idgen_scan_authority(name, &authority, &xmin, IDGEN_DEADLINE_UNSET))
+		if (!idgen_scan_authority(name, &authority, &xmin, &inserted, IDGEN_DEADLINE_UNSET))
 			return false;
 		idgen_identity_read(&here);
 		if (idgen_identity_compare(&authority.identity, &here) != IDGEN_IDENTITY_SAME)

@@ -136,7 +136,8 @@ open_session(IdgenSession *session, IdgenDeadline deadline)
 	if (ns->row.restricted)
 		check_user(ns, deadline);
 	check_namespace(ns);
-	idgen_namespace_require_committed(ns);
+	if (!ns->created_here)
+		idgen_namespace_require_committed(ns);
 
 	if (!ns->has_identity ||
 		!idgen_same_uuid(&session->uuid, &ns->authority.uuid))

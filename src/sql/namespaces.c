@@ -21,6 +21,7 @@
 #include "clock.h"
 #include "random.h"
 #include "session/client.h"
+#include "session/first_use.h"
 #include "sql/arguments.h"
 
 /* A range with at least this many workers has promotion policy "split" by default. */
@@ -234,7 +235,9 @@ idgen_create_namespace(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_DUPLICATE_OBJECT),
 				 errmsg("namespace \"%s\" already exists", row.name)));
-	if (copied)
+	if (!copied)
+		idgen_first_use_begin(row.name, &authority.uuid);
+	else
 		ereport(WARNING,
 				(errmsg("namespace \"%s\" begins as a copy", row.name),
 				 errdetail("Marks of this name were restored earlier, and the database that they come from may still issue IDs."),
