@@ -138,7 +138,10 @@ refresh(IdgenNamespace *ns, IdgenDeadline deadline)
 	}
 	ns->made_here = has_identity && TransactionIdIsCurrentTransactionId(xmin);
 
-	/* a session inserts the identity of a namespace only if it creates the namespace */
+	/*
+	 * a session inserts the identity of a namespace only if it creates the
+	 * namespace
+	 */
 	ns->created_here = ns->made_here && inserted;
 	ns->quorum = ns->row.durability == IDGEN_DURABILITY_QUORUM;
 	ns->run_ahead = ns->row.run_ahead_ms / ns->row.layout.tick_ms;

@@ -164,6 +164,7 @@ extension_dropped(Oid table)
 {
 	IdgenDroppedTables tables = {0};
 
+	idgen_first_use_drop();
 	if (drop_begun())
 		return;
 	if (OidIsValid(table))

@@ -9,7 +9,7 @@
  * That no ID is repeated rests on this:
  *
  *	- A worker has one cursor at a time.  A process that opens a cursor gives it up if it
- *	  finds another one of the same worker; see idgen_pool_is_alone.
+ *	  finds another one of the same worker; see idgen_pool_may_keep.
  *	- A cursor begins after all that was issued under the name before: by a namespace that
  *	  was dropped, in this transaction or earlier, by one whose creation was rolled back, or
  *	  by a cursor of this namespace that has ended (idgen_dropped_begin).
@@ -33,6 +33,7 @@
 #include "nodes/pg_list.h"
 #include "utils/acl.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 
 #include "catalog/dropped.h"
 #include "catalog/namespace_rows.h"
@@ -49,7 +50,7 @@
 #include "shmem/pool.h"
 #include "shmem/shmem.h"
 
-/* How often to choose a worker, should others choose the same one at the same time. */
+/* How often to choose a worker, should others choose at the same time. */
 #define WORKER_TRIES	16
 
 /* A namespace that the transaction in progress has created. */
@@ -218,14 +219,33 @@ worker_range(const IdgenNamespace *ns)
 }
 
 /*
+ * Others are opening cursors of this namespace just now, or have opened all that there may
+ * be; soon they can be seen.
+ */
+static void
+look_again_soon(const IdgenClockView *clock, IdgenError *error)
+{
+	idgen_error_set(error, IDGEN_ERROR_NO_WORKER, NULL, NULL);
+	error->until_ms = clock->wall_ms + 1;
+}
+
+/*
  * Reserve a slot for a worker that has no cursor; -1, with the error, if there is none.
  */
 static int
-reserve(const IdgenSession *session, uint64 *generation, IdgenError *error)
+reserve(const IdgenSession *session, const IdgenClockView *clock, uint64 *generation,
+		IdgenError *error)
 {
 	IdgenWorkerRange range = worker_range(session->ns);
 	int64		busy[IDGEN_MAX_WORKERS_LIMIT];
 
+	if (!idgen_pool_has_room_uncommitted())
+	{
+		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE,
+						"Half of all idgen cursors of this server are in use in transactions that have created namespaces and have not ended.",
+						"Commit after fewer calls of idgen_create_namespace(), or raise \"idgen.max_cursors\", which needs a restart.");
+		return -1;
+	}
 	for (int i = 0; i < WORKER_TRIES; i++)
 	{
 		int			count = idgen_pool_workers(MyDatabaseId, &session->uuid, busy,
@@ -235,7 +255,7 @@ reserve(const IdgenSession *session, uint64 *generation, IdgenError *error)
 		IdgenSlotInfo owner;
 		int			slot;
 
-		if (worker < 0)
+		if (worker < 0 || count >= idgen_max_workers_per_namespace)
 			break;
 		describe_cursor(session, (int32) worker, &owner);
 		slot = idgen_pool_reserve(&owner, count == 0, generation);
@@ -245,11 +265,11 @@ reserve(const IdgenSession *session, uint64 *generation, IdgenError *error)
 							IDGEN_HINT_POOL_FULL);
 			return -1;
 		}
-		if (idgen_pool_is_alone(slot, &owner))
+		if (idgen_pool_may_keep(slot, &owner, idgen_max_workers_per_namespace))
 			return slot;
 		idgen_slot_unreserve(slot, *generation);
 	}
-	idgen_error_set(error, IDGEN_ERROR_NO_WORKER, NULL, NULL);
+	look_again_soon(clock, error);
 	return -1;
 }
 
@@ -258,7 +278,7 @@ static bool
 open_cursor(const IdgenSession *session, const IdgenClockView *clock, IdgenError *error)
 {
 	uint64		generation;
-	int			slot = reserve(session, &generation, error);
+	int			slot = reserve(session, clock, &generation, error);
 	volatile bool opened = false;
 	IdgenGrant	grant;
 
@@ -266,7 +286,10 @@ open_cursor(const IdgenSession *session, const IdgenClockView *clock, IdgenError
 		return false;
 	PG_TRY();
 	{
-		/* after the reservation: the last cursor of this worker has ended before */
+		/*
+		 * after the reservation: the last cursor of this worker has ended
+		 * before
+		 */
 		int64		begin = idgen_dropped_begin(&session->ns->row.layout, session->name,
 												clock->latest_ms);
 
@@ -317,14 +340,32 @@ idgen_first_use_grant(IdgenSession *session, bool another_cursor, IdgenError *er
  * -------------------------------------------------------------------- */
 
 /*
- * Kill the cursors of a namespace; *until_ms is then until when it issued, 0 if not at
- * all.  False if that cannot be found out now; then the bound in the file stands.
+ * Kill the cursors of the namespaces created at this level or below.  This comes before
+ * any of them is settled, because two may have had one name.
  */
-static bool
-end_cursors(const IdgenFirstUse *use, int64 *until_ms)
+static void
+kill_cursors(int nest_level)
 {
-	idgen_pool_kill(MyDatabaseId, &use->uuid);
-	return idgen_ended_settle_uncommitted(MyDatabaseId, use->namespace_name, until_ms);
+	ListCell   *cell;
+
+	foreach(cell, created)
+	{
+		const IdgenFirstUse *use = lfirst(cell);
+
+		if (use->nest_level >= nest_level)
+			idgen_pool_kill(MyDatabaseId, &use->uuid);
+	}
+}
+
+/*
+ * The extension is being dropped, perhaps to be created again, with a namespace of the
+ * same name that begins after this one.  Should that be rolled back, this one opens other
+ * cursors.
+ */
+void
+idgen_first_use_drop(void)
+{
+	kill_cursors(0);
 }
 
 /*
@@ -341,6 +382,7 @@ write_floor(const IdgenFirstUse *use, int64 until_ms)
 		!idgen_scan_namespace(use->namespace_name, &row, IDGEN_DEADLINE_UNSET))
 		return;
 	XactReadOnly = false;
+	PushActiveSnapshot(GetTransactionSnapshot());
 	PG_TRY();
 	{
 		idgen_query_begin(use->namespace_name);
@@ -354,6 +396,7 @@ write_floor(const IdgenFirstUse *use, int64 until_ms)
 		XactReadOnly = read_only;
 	}
 	PG_END_TRY();
+	PopActiveSnapshot();
 }
 
 /*
@@ -368,10 +411,16 @@ idgen_first_use_finish(void)
 	foreach(cell, created)
 	{
 		IdgenFirstUse *use = lfirst(cell);
-		int64		until_ms;
 
 		use->finished = true;
-		if (!end_cursors(use, &until_ms))
+	}
+	kill_cursors(0);
+	foreach(cell, created)
+	{
+		const IdgenFirstUse *use = lfirst(cell);
+		int64		until_ms;
+
+		if (!idgen_ended_settle_uncommitted(MyDatabaseId, use->namespace_name, &until_ms))
 			ereport(ERROR,
 					(errcode(ERRCODE_IDGEN_UNAVAILABLE),
 					 errmsg("could not find out until when namespace \"%s\" has issued IDs",
@@ -387,13 +436,15 @@ idgen_first_use_finish(void)
 
 /*
  * A savepoint or, at level 1, the transaction is rolled back, and with it the namespaces
- * created since.  This cannot fail.
+ * created since.  This cannot fail: where the lock cannot be had, the bound in the file
+ * stands.
  */
 void
 idgen_first_use_roll_back(int nest_level)
 {
 	ListCell   *cell;
 
+	kill_cursors(nest_level);
 	foreach(cell, created)
 	{
 		const IdgenFirstUse *use = lfirst(cell);
@@ -401,7 +452,7 @@ idgen_first_use_roll_back(int nest_level)
 
 		if (use->nest_level < nest_level)
 			continue;
-		(void) end_cursors(use, &until_ms);
+		(void) idgen_ended_settle_uncommitted(MyDatabaseId, use->namespace_name, &until_ms);
 		created = foreach_delete_current(created, cell);
 	}
 	if (nest_level == 1)

@@ -14,7 +14,8 @@ extern void idgen_first_use_begin(const char *namespace_name, const pg_uuid_t *u
 extern bool idgen_first_use_grant(IdgenSession *session, bool another_cursor,
 								  IdgenError *error);
 
-/* --- the end of the transaction, by at_commit.c */
+/* --- by at_commit.c: a drop of the extension, and the end of the transaction */
+extern void idgen_first_use_drop(void);
 extern void idgen_first_use_finish(void);
 extern void idgen_first_use_roll_back(int nest_level);
 extern void idgen_first_use_hand_up(int nest_level);

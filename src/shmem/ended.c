@@ -93,6 +93,13 @@ latest_ms(const IdgenEnded *entry)
 			   Max(entry->bound_ms, entry->dropped_ms));
 }
 
+/* Until when an entry is needed: an open transaction will ask until when it issued. */
+static int64
+needed_until_ms(const IdgenEnded *entry)
+{
+	return entry->uncommitted_ms > 0 ? PG_INT64_MAX : latest_ms(entry);
+}
+
 /*
  * The entry of a namespace of a database that lives or is about to be dropped: its
  * cursors may live on until the commit, and what they issued belongs here.  NULL if there
@@ -134,9 +141,9 @@ make_entry(Oid database, const char *namespace_name)
 	{
 		entry = &state()->entries[i];
 		if (is_used(oldest) &&
-			(!is_used(entry) || latest_ms(entry) < latest_ms(oldest)))
+			(!is_used(entry) || needed_until_ms(entry) < needed_until_ms(oldest)))
 			oldest = entry;
-		if (latest_ms(entry) <= now_ms)
+		if (needed_until_ms(entry) <= now_ms)
 			past++;
 		else if (entry->database == database)
 			mine++;

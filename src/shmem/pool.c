@@ -192,20 +192,24 @@ idgen_pool_workers(Oid database, const pg_uuid_t *namespace_uuid, int64 *workers
 }
 
 /*
- * Does nobody else hold the worker of a slot that this process has just reserved?  Of
- * two processes that reserve slots for one worker at once, at least one finds the other.
+ * May a process keep the slot that it has just reserved?  Not if another slot holds the
+ * same worker, or if the namespace has more than workers_max.  Of two processes of which
+ * one must give up, at least one finds the other.
  */
 bool
-idgen_pool_is_alone(int slot, const IdgenSlotInfo *owner)
+idgen_pool_may_keep(int slot, const IdgenSlotInfo *owner, int workers_max)
 {
+	int			count = 1;
+
 	pg_memory_barrier();
 	for (int i = 0; i < idgen_slot_count(); i++)
 	{
 		int32		worker;
 
-		if (i != slot &&
-			holds_worker(i, owner->database, &owner->namespace_uuid, &worker) &&
-			worker == owner->worker)
+		if (i == slot ||
+			!holds_worker(i, owner->database, &owner->namespace_uuid, &worker))
+			continue;
+		if (worker == owner->worker || ++count > workers_max)
 			return false;
 	}
 	return true;
@@ -226,6 +230,26 @@ idgen_pool_count(void)
 			count++;
 	}
 	return count;
+}
+
+/*
+ * May there be one more cursor of a namespace that is not committed?  Nobody can take
+ * such cursors away, so half of the slots are kept for those of others.  Several processes
+ * that ask at once may exceed that by a few.
+ */
+bool
+idgen_pool_has_room_uncommitted(void)
+{
+	int			count = 0;
+
+	for (int i = 0; i < idgen_slot_count(); i++)
+	{
+		IdgenSlotInfo info;
+
+		if (idgen_slot_has_owner(idgen_slot_read(i, &info)) && info.uncommitted)
+			count++;
+	}
+	return count < Max(idgen_slot_count() / 2, 1);
 }
 
 /* How many cursors were taken from one namespace for another? */

@@ -63,7 +63,8 @@ extern int	idgen_pool_list(Oid database, const pg_uuid_t *namespace_uuid,
 							IdgenCursorRef *refs, int refs_max);
 extern int	idgen_pool_workers(Oid database, const pg_uuid_t *namespace_uuid,
 							   int64 *workers, int workers_max);
-extern bool idgen_pool_is_alone(int slot, const IdgenSlotInfo *owner);
+extern bool idgen_pool_has_room_uncommitted(void);
+extern bool idgen_pool_may_keep(int slot, const IdgenSlotInfo *owner, int workers_max);
 extern int	idgen_pool_count(void);
 extern uint64 idgen_pool_evicted_count(void);
 extern bool *idgen_pool_accounts_in_use(void);
