@@ -25,7 +25,7 @@ EXCEPTION WHEN OTHERS THEN
     RETURN concat_ws(' | ', state, message, nullif(detail, ''), nullif(hint, ''));
 END
 $$;
-CREATE VIEW pg_temp.tables AS SELECT t FROM unnest('{_idgen.idgen_namespace,_idgen.idgen_floor,_idgen.idgen_worker,_idgen.idgen_authority,_idgen.idgen_incarnation,_idgen.idgen_grant}'::text[])
+CREATE VIEW pg_temp.tables AS SELECT t FROM unnest('{_idgen.idgen_namespace,_idgen.idgen_floor,_idgen.idgen_worker,_idgen.idgen_authority,_idgen.idgen_incarnation,_idgen.idgen_grant,_idgen.idgen_checksum}'::text[])
     WITH ORDINALITY u (t, n) ORDER BY n;
 
 SELECT idgen_create_namespace('guards');
@@ -40,7 +40,7 @@ SELECT (SELECT count(*) > 0 FROM _idgen.idgen_namespace) AS namespace, (SELECT c
 --
 SELECT t, pg_temp.outcome('DELETE FROM ' || t) AS delete FROM pg_temp.tables;
 SELECT t, pg_temp.outcome('TRUNCATE ' || t) AS truncate FROM pg_temp.tables;
-SELECT pg_temp.outcome('TRUNCATE _idgen.idgen_namespace, _idgen.idgen_floor, _idgen.idgen_worker, _idgen.idgen_authority, _idgen.idgen_incarnation, _idgen.idgen_grant');
+SELECT pg_temp.outcome('TRUNCATE _idgen.idgen_namespace, _idgen.idgen_floor, _idgen.idgen_worker, _idgen.idgen_authority, _idgen.idgen_incarnation, _idgen.idgen_grant, _idgen.idgen_checksum');
 SELECT t, pg_temp.outcome(format('UPDATE %s SET %I = %2$I', t, (SELECT attname FROM pg_attribute WHERE attrelid = t::regclass AND attnum = 2))) AS update
 FROM pg_temp.tables;
 SELECT pg_temp.outcome('UPDATE _idgen.idgen_worker SET high_water = 0 WHERE namespace = ''guards''');
@@ -49,7 +49,7 @@ SELECT pg_temp.outcome('UPDATE _idgen.idgen_authority SET worker_count = 0, mark
 SELECT pg_temp.outcome('MERGE INTO _idgen.idgen_worker w USING (VALUES (''guards'')) v (n) ON w.namespace = v.n WHEN MATCHED THEN DELETE');
 -- nor add one where nothing is ever restored
 SELECT t, pg_temp.outcome(format('INSERT INTO %s SELECT * FROM %1$s LIMIT 1', t)) AS insert FROM pg_temp.tables
-WHERE t IN ('_idgen.idgen_authority', '_idgen.idgen_incarnation', '_idgen.idgen_grant');
+WHERE t IN ('_idgen.idgen_authority', '_idgen.idgen_incarnation', '_idgen.idgen_grant', '_idgen.idgen_checksum');
 COPY _idgen.idgen_grant (grant_id, incarnation, namespace, worker, start_tick, end_tick, granted_at) FROM stdin;
 1	1	guards	0	0	1	2025-01-01
 \.
@@ -171,7 +171,7 @@ SELECT w.worker, w.high_water, f.floor FROM _idgen.idgen_worker w JOIN _idgen.id
 --
 CREATE ROLE regress_idgen_writer;
 CREATE ROLE regress_idgen_heir;
-GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON _idgen.idgen_namespace, _idgen.idgen_floor, _idgen.idgen_worker, _idgen.idgen_authority, _idgen.idgen_incarnation, _idgen.idgen_grant TO regress_idgen_writer;
+GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON _idgen.idgen_namespace, _idgen.idgen_floor, _idgen.idgen_worker, _idgen.idgen_authority, _idgen.idgen_incarnation, _idgen.idgen_grant, _idgen.idgen_checksum TO regress_idgen_writer;
 GRANT pg_write_all_data, pg_read_all_data TO regress_idgen_heir;
 CREATE VIEW guards_view AS TABLE _idgen.idgen_worker;
 GRANT INSERT ON guards_view TO regress_idgen_writer;
@@ -241,6 +241,16 @@ SELECT idgen_next('guards') > 0 AS issued;
 --
 CREATE FUNCTION pg_temp.evil() RETURNS trigger LANGUAGE plpgsql AS
     'BEGIN RAISE WARNING ''a trigger of somebody else ran''; RETURN new; END';
+CREATE FUNCTION pg_temp.toggle() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    t   text;
+BEGIN
+    FOR t IN SELECT * FROM pg_temp.tables LOOP
+        EXECUTE format('ALTER TABLE %s DISABLE TRIGGER ALL', t);
+        EXECUTE format('ALTER TABLE %s ENABLE TRIGGER ALL', t);
+    END LOOP;
+END
+$$;
 -- Issue, damage, issue, repair, issue; each step commits before the next.
 CREATE PROCEDURE pg_temp.suffer(damage text, repair text, brief boolean DEFAULT false) LANGUAGE plpgsql AS $$
 DECLARE
@@ -277,7 +287,6 @@ CALL pg_temp.suffer('ALTER TABLE _idgen.idgen_authority DISABLE TRIGGER idgen_gu
 CALL pg_temp.suffer('ALTER TABLE _idgen.idgen_incarnation DISABLE TRIGGER idgen_guard_row', 'ALTER TABLE _idgen.idgen_incarnation ENABLE ALWAYS TRIGGER idgen_guard_row');
 CALL pg_temp.suffer('ALTER TABLE _idgen.idgen_grant DISABLE TRIGGER idgen_guard_row', 'ALTER TABLE _idgen.idgen_grant ENABLE ALWAYS TRIGGER idgen_guard_row');
 CALL pg_temp.suffer('ALTER TABLE _idgen.idgen_worker DISABLE TRIGGER idgen_guard_truncate', 'ALTER TABLE _idgen.idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_truncate');
-CALL pg_temp.suffer('ALTER TABLE _idgen.idgen_worker ENABLE TRIGGER idgen_guard_row', 'ALTER TABLE _idgen.idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row');
 CALL pg_temp.suffer('ALTER TABLE _idgen.idgen_worker ENABLE REPLICA TRIGGER idgen_guard_row', 'ALTER TABLE _idgen.idgen_worker ENABLE ALWAYS TRIGGER idgen_guard_row');
 -- no guard, a guard with a condition, a guard for some columns, another function in its place
 CALL pg_temp.suffer('DROP TRIGGER idgen_guard_truncate ON _idgen.idgen_worker',
@@ -303,10 +312,13 @@ CALL pg_temp.suffer('CREATE TRIGGER guards_evil AFTER INSERT ON _idgen.idgen_gra
 CALL pg_temp.suffer('CREATE CONSTRAINT TRIGGER guards_evil AFTER INSERT ON _idgen.idgen_incarnation DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pg_temp.evil()', 'DROP TRIGGER guards_evil ON _idgen.idgen_incarnation');
 CALL pg_temp.suffer('CREATE RULE guards_evil AS ON UPDATE TO _idgen.idgen_worker DO ALSO NOTHING', 'DROP RULE guards_evil ON _idgen.idgen_worker');
 CALL pg_temp.suffer('CREATE RULE guards_evil AS ON INSERT TO _idgen.idgen_grant DO INSTEAD NOTHING', 'DROP RULE guards_evil ON _idgen.idgen_grant');
-CALL pg_temp.suffer('ALTER TABLE _idgen.idgen_worker ENABLE ROW LEVEL SECURITY', 'ALTER TABLE _idgen.idgen_worker DISABLE ROW LEVEL SECURITY');
-CALL pg_temp.suffer('ALTER TABLE _idgen.idgen_authority FORCE ROW LEVEL SECURITY', 'ALTER TABLE _idgen.idgen_authority NO FORCE ROW LEVEL SECURITY');
 CALL pg_temp.suffer('ALTER TABLE _idgen.idgen_worker ADD CONSTRAINT guards_evil CHECK (high_water >= 0)', 'ALTER TABLE _idgen.idgen_worker DROP CONSTRAINT guards_evil');
-CALL pg_temp.suffer('CREATE INDEX guards_evil ON _idgen.idgen_worker (high_water)', 'DROP INDEX _idgen.guards_evil');
+CALL pg_temp.suffer('CREATE INDEX guards_evil ON _idgen.idgen_worker ((high_water + 1))', 'DROP INDEX _idgen.guards_evil');
+CALL pg_temp.suffer('CREATE INDEX guards_evil ON _idgen.idgen_worker (high_water) WHERE worker > 0', 'DROP INDEX _idgen.guards_evil');
+CALL pg_temp.suffer('CREATE UNIQUE INDEX guards_evil ON _idgen.idgen_floor (floor, namespace)', 'DROP INDEX _idgen.guards_evil');
+CALL pg_temp.suffer('CREATE OPERATOR CLASS pg_temp.guards_ops FOR TYPE bigint USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 btint8cmp(bigint, bigint);
+     CREATE INDEX guards_evil ON _idgen.idgen_worker (high_water pg_temp.guards_ops)', 'DROP INDEX _idgen.guards_evil; DROP OPERATOR CLASS pg_temp.guards_ops USING btree');
+CALL pg_temp.suffer('CREATE TABLE guards_evil (name text REFERENCES _idgen.idgen_namespace)', 'DROP TABLE guards_evil');
 CALL pg_temp.suffer('ALTER TABLE _idgen.idgen_grant DROP CONSTRAINT idgen_grant_pkey', 'ALTER TABLE _idgen.idgen_grant ADD PRIMARY KEY (namespace, worker, start_tick)');
 CALL pg_temp.suffer('ALTER TABLE _idgen.idgen_incarnation ALTER COLUMN ended_at TYPE timestamp', 'ALTER TABLE _idgen.idgen_incarnation ALTER COLUMN ended_at TYPE timestamptz');
 -- what a crash would empty
@@ -320,10 +332,20 @@ CALL pg_temp.suffer('ALTER TABLE _idgen.idgen_grant SET UNLOGGED', 'ALTER TABLE 
 CALL pg_temp.suffer('ALTER TABLE _idgen.idgen_worker RENAME TO guards_renamed', 'ALTER TABLE _idgen.guards_renamed RENAME TO idgen_worker', brief => true);
 
 -- What changes nothing that counts is no damage.
+CALL pg_temp.suffer('ALTER TABLE _idgen.idgen_worker ENABLE ROW LEVEL SECURITY', 'ALTER TABLE _idgen.idgen_worker DISABLE ROW LEVEL SECURITY');
+CALL pg_temp.suffer('ALTER TABLE _idgen.idgen_authority FORCE ROW LEVEL SECURITY', 'ALTER TABLE _idgen.idgen_authority NO FORCE ROW LEVEL SECURITY');
+CALL pg_temp.suffer('ALTER TABLE _idgen.idgen_worker ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', 'ALTER TABLE _idgen.idgen_worker DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY');
+CALL pg_temp.suffer('CREATE INDEX guards_harmless ON _idgen.idgen_worker (high_water)', 'DROP INDEX _idgen.guards_harmless');
+CALL pg_temp.suffer('CREATE INDEX guards_harmless ON _idgen.idgen_grant USING hash (incarnation)', 'DROP INDEX _idgen.guards_harmless');
+CALL pg_temp.suffer('CREATE STATISTICS _idgen.guards_harmless ON namespace, worker FROM _idgen.idgen_worker; ALTER TABLE _idgen.idgen_worker SET (fillfactor = 70, autovacuum_enabled = false)',
+    'DROP STATISTICS _idgen.guards_harmless; ALTER TABLE _idgen.idgen_worker SET (fillfactor = 50); ALTER TABLE _idgen.idgen_worker RESET (autovacuum_enabled)');
 CALL pg_temp.suffer('ANALYZE _idgen.idgen_worker; REINDEX TABLE _idgen.idgen_worker; CLUSTER _idgen.idgen_worker USING idgen_worker_pkey', 'ALTER TABLE _idgen.idgen_worker SET WITHOUT CLUSTER');
 VACUUM FULL _idgen.idgen_worker, _idgen.idgen_grant, _idgen.idgen_namespace;
 SELECT idgen_next('guards') > 0 AS issued;
 RESET idgen.wait_timeout;
+
+-- Guards that DISABLE and ENABLE TRIGGER ALL have left firing for most sessions only are mended.
+CALL pg_temp.suffer('SELECT pg_temp.toggle()', 'SELECT 1');
 
 -- Undisturbed by it all.
 SELECT idgen_next() > 0 AS "default", idgen_next('guards') > 0 AS guards;

@@ -114,6 +114,11 @@ CREATE TABLE _idgen.idgen_grant (
     PRIMARY KEY (namespace, worker, start_tick)
 );
 
+CREATE TABLE _idgen.idgen_checksum (
+    namespace text COLLATE pg_catalog."C" PRIMARY KEY,
+    row_hash  bigint NOT NULL
+);
+
 COMMENT ON TABLE _idgen.idgen_namespace IS
 'idgen: ID spaces, one row each. The format columns never change, name is the format label, and lineage tells two namespaces of the same name apart. Times are in milliseconds, epoch_ms since 1970-01-01 UTC. Written only by functions of idgen';
 COMMENT ON TABLE _idgen.idgen_floor IS
@@ -121,15 +126,18 @@ COMMENT ON TABLE _idgen.idgen_floor IS
 COMMENT ON TABLE _idgen.idgen_worker IS
 'idgen: one row per worker ever used: high_water is the tick at which everything ever granted to the worker ends, and incarnation got its last grant';
 COMMENT ON TABLE _idgen.idgen_authority IS
-'idgen: per namespace, the server and database that grant from it, and the count and sum of its marks. Never dumped, so that idgen notices a copy';
+'idgen: per namespace, the server and database that grant from it, and the count and sum of its marks, each mark times a number of its worker. Never dumped, so that idgen notices a copy';
 COMMENT ON TABLE _idgen.idgen_incarnation IS
 'idgen: every activation of a generator, and who asked for it. token_hash is the hash of the token that the holder was given';
 COMMENT ON TABLE _idgen.idgen_grant IS
 'idgen: every grant: the ticks from start_tick to end_tick, excluding end_tick, reserved for one worker and one incarnation';
+COMMENT ON TABLE _idgen.idgen_checksum IS
+'idgen: per namespace, a hash of its row in idgen_namespace as idgen wrote it. Never dumped, so that idgen notices a row that was changed or restored while the guards were off';
 
 REVOKE ALL ON _idgen.idgen_namespace, _idgen.idgen_floor,
     _idgen.idgen_worker, _idgen.idgen_authority,
-    _idgen.idgen_incarnation, _idgen.idgen_grant FROM PUBLIC;
+    _idgen.idgen_incarnation, _idgen.idgen_grant,
+    _idgen.idgen_checksum FROM PUBLIC;
 
 -- What is dumped can be read by everybody, and so be dumped by everybody who can dump the rest of
 -- the database.  The owner of the database may also insert it, so that a restore gets as far as the
@@ -186,6 +194,13 @@ CREATE TRIGGER idgen_guard_truncate BEFORE TRUNCATE
     ON _idgen.idgen_grant
     FOR EACH STATEMENT EXECUTE FUNCTION @extschema@.idgen_guard();
 
+CREATE TRIGGER idgen_guard_row BEFORE INSERT OR UPDATE OR DELETE
+    ON _idgen.idgen_checksum
+    FOR EACH ROW EXECUTE FUNCTION @extschema@.idgen_guard();
+CREATE TRIGGER idgen_guard_truncate BEFORE TRUNCATE
+    ON _idgen.idgen_checksum
+    FOR EACH STATEMENT EXECUTE FUNCTION @extschema@.idgen_guard();
+
 ALTER TABLE _idgen.idgen_namespace ENABLE ALWAYS TRIGGER idgen_guard_row;
 ALTER TABLE _idgen.idgen_namespace ENABLE ALWAYS TRIGGER idgen_guard_truncate;
 ALTER TABLE _idgen.idgen_floor ENABLE ALWAYS TRIGGER idgen_guard_row;
@@ -198,6 +213,8 @@ ALTER TABLE _idgen.idgen_incarnation ENABLE ALWAYS TRIGGER idgen_guard_row;
 ALTER TABLE _idgen.idgen_incarnation ENABLE ALWAYS TRIGGER idgen_guard_truncate;
 ALTER TABLE _idgen.idgen_grant ENABLE ALWAYS TRIGGER idgen_guard_row;
 ALTER TABLE _idgen.idgen_grant ENABLE ALWAYS TRIGGER idgen_guard_truncate;
+ALTER TABLE _idgen.idgen_checksum ENABLE ALWAYS TRIGGER idgen_guard_row;
+ALTER TABLE _idgen.idgen_checksum ENABLE ALWAYS TRIGGER idgen_guard_truncate;
 
 --
 -- Issuing.  Not STRICT: a NULL namespace is an error, never a NULL id.

@@ -100,6 +100,16 @@ typedef struct IdgenJsonbState
 #define idgen_primary_key_index(rel)	RelationGetPrimaryKeyIndex(rel)
 #endif
 
+/* ALTER TABLE ... ENABLE ALWAYS TRIGGER; since 16 the caller says more. */
+#if PG_VERSION_NUM >= 160000
+#define idgen_enable_trigger_always(rel, name) \
+	EnableDisableTrigger(rel, name, InvalidOid, TRIGGER_FIRES_ALWAYS, false, false, \
+						 ShareRowExclusiveLock)
+#else
+#define idgen_enable_trigger_always(rel, name) \
+	EnableDisableTrigger(rel, name, TRIGGER_FIRES_ALWAYS, false, ShareRowExclusiveLock)
+#endif
+
 /* Since 18 a module names itself and its version. */
 #if PG_VERSION_NUM >= 180000
 #define IDGEN_MODULE_MAGIC \

@@ -69,6 +69,12 @@ typedef struct IdgenError
 	"Its format was changed from outside."
 #define IDGEN_HINT_FORMAT_CHANGED \
 	"Undo the change: IDs of two formats cannot be told apart."
+#define IDGEN_DETAIL_ROW_CHANGED \
+	"Its row in table \"idgen_namespace\" was changed from outside."
+#define IDGEN_HINT_ROW_CHANGED \
+	"Undo the change. If the row is right as it is, or nobody knows what it was, call idgen_fence_namespace(), which accepts it."
+#define IDGEN_HINT_ROW_LOST \
+	"Create it with idgen_create_namespace() in the format that it had, then call idgen_fence_namespace() with the greatest ID known as \"above\"."
 #define IDGEN_DETAIL_NOT_HOLDER \
 	"The incarnation is unknown, the token does not belong to it, or another role activated it."
 #define IDGEN_HINT_ACTIVATE \

@@ -202,6 +202,18 @@ idgen_alert_pause(IdgenAlerts *alerts, int64 late_us)
 			 errhint("Check whether the process or the machine was stopped, or the machine has too few processors.")));
 }
 
+/* Guards of tables were set right; "tables" names them. */
+void
+idgen_alert_mended(IdgenAlerts *alerts, const char *tables)
+{
+	if (may_log(alerts))
+		ereport(LOG,
+				(errmsg("the idgen authority process has set guards of its tables to ENABLE ALWAYS again"),
+				 errdetail("DISABLE and ENABLE TRIGGER ALL were run on %s. Each namespace is checked before its next grant.",
+						   tables),
+				 errhint("Exclude schema \"_idgen\" from tools that disable the triggers of all tables.")));
+}
+
 /*
  * A round has failed.  A failure of the same kind is not logged again and
  * again.

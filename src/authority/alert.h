@@ -29,6 +29,7 @@ extern void idgen_alert_check(IdgenAlerts *alerts, const IdgenNamespace *ns,
 							  const IdgenMarks *marks, int64 now,
 							  const IdgenWorkerRange *range, IdgenCounters *stats);
 extern void idgen_alert_pause(IdgenAlerts *alerts, int64 late_us);
+extern void idgen_alert_mended(IdgenAlerts *alerts, const char *tables);
 extern void idgen_alert_failure(IdgenAlerts *alerts, const char *message, int sqlstate);
 
 #endif							/* IDGEN_ALERT_H */

@@ -26,6 +26,8 @@ typedef struct IdgenAuthority
 	bool		strangers_ended;	/* incarnations of this server that have
 									 * no cursor have been ended, as far as is
 									 * known */
+	bool		tables_refused; /* they could not be written: perhaps a guard
+								 * is to be mended */
 } IdgenAuthority;
 
 #endif							/* IDGEN_AUTHORITY_H */

@@ -153,7 +153,10 @@ can_fence_above(const IdgenNamespace *ns, int64 above, IdgenError *error)
 	return false;
 }
 
-/* A fence on demand.  A namespace without an identity can only be adopted. */
+/*
+ * A fence on demand, which also accepts the row and the marks as they are.  A namespace
+ * without an identity can only be adopted.
+ */
 static void
 fence(IdgenNamespace *ns, const IdgenRequest *request, IdgenError *error,
 	  IdgenAftermath *aftermath)
@@ -175,6 +178,7 @@ fence(IdgenNamespace *ns, const IdgenRequest *request, IdgenError *error,
 	if (!can_fence_above(ns, request->above, error))
 		return;
 	idgen_fence_raise(ns, tick_above(ns, request->above));
+	idgen_namespace_rows_accept(ns->name);
 	(void) idgen_namespace_rows_floor(ns->name, &floor);
 	aftermath->floor = floor.floor;
 	aftermath->kill_namespace = true;
@@ -204,6 +208,7 @@ adopt(IdgenNamespace *ns, const IdgenRequest *request, IdgenError *error,
 										 request->last_worker);
 	idgen_fence_raise(ns, tick_above(ns, request->above));
 	idgen_fence_take_over(ns);
+	idgen_namespace_rows_accept(ns->name);
 	(void) idgen_namespace_rows_floor(ns->name, &floor);
 	aftermath->floor = floor.floor;
 	aftermath->kill_namespace = ns->has_identity;
@@ -269,13 +274,17 @@ end_incarnation(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *af
 
 /* Carry a command out, in the transaction begun. */
 static void
-carry_out_command(const IdgenTicket *ticket, IdgenError *error, IdgenAftermath *aftermath)
+carry_out_command(IdgenAuthority *authority, const IdgenTicket *ticket,
+				  IdgenError *error, IdgenAftermath *aftermath)
 {
 	const IdgenRequest *request = &ticket->request;
 	IdgenNamespace *ns;
 
 	if (!idgen_table_lock_all_now(error))
+	{
+		authority->tables_refused = true;
 		return;
+	}
 	switch (request->kind)
 	{
 		case IDGEN_REQUEST_DEACTIVATE:
@@ -355,7 +364,7 @@ try_command(IdgenAuthority *authority, const IdgenTicket *ticket, IdgenError *er
 	PG_TRY();
 	{
 		idgen_transaction_begin(&transaction);
-		carry_out_command(ticket, error, aftermath);
+		carry_out_command(authority, ticket, error, aftermath);
 		idgen_transaction_commit(&transaction);
 	}
 	PG_CATCH();

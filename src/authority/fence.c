@@ -135,6 +135,10 @@ idgen_fence_take_over(const IdgenNamespace *ns)
 	row.identity = here;
 	idgen_namespace_rows_write_identity(ns->name, &row);
 	idgen_namespace_rows_reset_sums(ns->name);
+
+	/* a restored row has no hash; that of a copy came with it */
+	if (!ns->has_identity)
+		idgen_namespace_rows_accept(ns->name);
 	idgen_counters_set_copied(idgen_counters_get(MyDatabaseId, ns->name), false);
 }
 

@@ -137,6 +137,36 @@ end_incarnations(IdgenAuthority *authority, const int64 *incarnations, int count
 }
 
 /*
+ * Mend guards that do not fire always, and log it.  In a transaction of its own, so
+ * that no round waits longer for the lock on the tables than that takes.
+ */
+static void
+mend_guards(IdgenAuthority *authority)
+{
+	IdgenTransaction transaction;
+	StringInfoData mended;
+
+	authority->tables_refused = false;
+	initStringInfo(&mended);
+	idgen_transaction_init(&transaction, authority);
+	PG_TRY();
+	{
+		idgen_transaction_begin(&transaction);
+		idgen_table_mend_guards(&mended);
+		idgen_transaction_commit(&transaction);
+		if (mended.len > 0)
+			idgen_alert_mended(&authority->alerts, mended.data);
+	}
+	PG_CATCH();
+	{
+		char		message[IDGEN_ERROR_TEXT_MAX];
+
+		idgen_transaction_abort(&transaction, message);
+	}
+	PG_END_TRY();
+}
+
+/*
  * End the cursors that nobody uses, or that are more than allowed.  They are
  * killed first.  Should the transaction fail, a later round ends their
  * incarnations (end_strangers in round.c), and their workers are free when
@@ -271,6 +301,8 @@ run_round(IdgenAuthority *authority)
 	int64		commands_ms;
 
 	idgen_confirm_run(&authority->confirm);
+	if (authority->tables_refused)
+		mend_guards(authority);
 	memset(&round, 0, sizeof(round));
 	round.authority = authority;
 	take_requests(&round);

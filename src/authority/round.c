@@ -434,7 +434,10 @@ carry_out_round(IdgenRound *round, const IdgenTransaction *transaction)
 	if (open)
 		decide_and_write(round);
 	else
+	{
 		fail_all(round, &error);
+		round->authority->tables_refused = true;
+	}
 	idgen_transaction_commit(transaction);
 	round->authority->strangers_ended |= open;
 	publish_round(round);

@@ -68,6 +68,7 @@ publish_again(const IdgenRound *round, const IdgenJob *job,
 	if (mark->high_water == survey->granted_end ||
 		!idgen_grant_rows_last(job->name, survey->worker, &last) ||
 		last.incarnation != survey->incarnation ||
+		last.grant.end != mark->high_water ||
 		last.grant.start < survey->granted_end || last.grant.end <= job->now)
 		return false;
 	grant.timing = timing_of(job, &last.grant, survey);

@@ -127,6 +127,10 @@ bring_marks(IdgenJob *job)
 					   "Its high-water marks were changed from outside: they do not add up to what was granted.",
 					   DAMAGED_HINT);
 			return false;
+		case IDGEN_LOAD_ROW_CHANGED:
+			refuse_job(job, IDGEN_ERROR_UNAVAILABLE, IDGEN_DETAIL_ROW_CHANGED,
+					   IDGEN_HINT_ROW_CHANGED);
+			return false;
 	}
 	return false;
 }

@@ -16,7 +16,10 @@
 #include "catalog/namespace_rows.h"
 #include "catalog/query.h"
 
-/* Read the marks of a namespace, if they add up to what the authority wrote (S3). */
+/*
+ * Read the marks of a namespace, if they and its row are as idgen wrote them (S3).
+ * Marks are read anew whenever the guards may have been off.
+ */
 IdgenLoadResult
 idgen_mark_rows_load(const char *name, IdgenMarks *marks)
 {
@@ -30,6 +33,8 @@ idgen_mark_rows_load(const char *name, IdgenMarks *marks)
 	if (idgen_query_run_for(IDGEN_SQL_SUMS_HOLD, name) == 0 ||
 		!DatumGetBool(idgen_query_value(0, 1, &isnull)))
 		return IDGEN_LOAD_DAMAGED;
+	if (!idgen_namespace_rows_hold(name))
+		return IDGEN_LOAD_ROW_CHANGED;
 	(void) idgen_namespace_rows_floor(name, &floor);
 	marks->floor = floor.floor;
 	marks->external_end = floor.external_end;
@@ -121,12 +126,11 @@ idgen_mark_rows_lock_marks(const ItemPointerData *tids, int count)
  * Writing
  * -------------------------------------------------------------------- */
 
-/* What a grant adds to the sum of its namespace's marks. */
+/* What a grant adds to the mark of its worker. */
 static int64
 added_mark(const IdgenGrantRow *row)
 {
-	return row->external_added + (row->mark == NULL ? row->grant.end :
-								  row->grant.end - row->mark->high_water);
+	return row->mark == NULL ? row->grant.end : row->grant.end - row->mark->high_water;
 }
 
 /*
@@ -257,16 +261,19 @@ note_authorities(IdgenGrantSet *all)
 static void
 write_sums(IdgenGrantSet *all)
 {
-	Datum		values[4];
+	Datum		values[6];
 
 	IDGEN_GRANT_SET_FILL(all, row, PointerGetDatum(&row->marks->authority_tid));
 	values[0] = idgen_query_tid_array(all->datums, all->count);
 	IDGEN_GRANT_SET_FILL(all, row, Int64GetDatum(row->mark == NULL ? 1 : 0));
 	values[1] = idgen_query_int8_array(all->datums, all->count);
+	values[2] = idgen_grant_set_workers(all);
 	IDGEN_GRANT_SET_FILL(all, row, Int64GetDatum(added_mark(row)));
-	values[2] = idgen_query_int8_array(all->datums, all->count);
-	IDGEN_GRANT_SET_FILL(all, row, Int64GetDatum(Max(row->now, 0)));
 	values[3] = idgen_query_int8_array(all->datums, all->count);
+	IDGEN_GRANT_SET_FILL(all, row, Int64GetDatum(row->external_added));
+	values[4] = idgen_query_int8_array(all->datums, all->count);
+	IDGEN_GRANT_SET_FILL(all, row, Int64GetDatum(Max(row->now, 0)));
+	values[5] = idgen_query_int8_array(all->datums, all->count);
 	if (idgen_query_run(IDGEN_SQL_ADD_TO_SUMS, values, NULL) == 0)
 		idgen_query_expect(0, 1);
 	note_authorities(all);

@@ -16,8 +16,10 @@ typedef enum IdgenLoadResult
 {
 	IDGEN_LOAD_OK,
 	IDGEN_LOAD_NO_IDENTITY,
-	IDGEN_LOAD_DAMAGED			/* the marks do not add up, or the floor is
+	IDGEN_LOAD_DAMAGED,			/* the marks do not add up, or the floor is
 								 * gone */
+	IDGEN_LOAD_ROW_CHANGED		/* the row of the namespace is not as idgen
+								 * wrote it */
 } IdgenLoadResult;
 
 extern IdgenLoadResult idgen_mark_rows_load(const char *name, IdgenMarks *marks);

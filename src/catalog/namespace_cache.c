@@ -55,6 +55,34 @@ undefined_namespace(const char *name)
 }
 
 /*
+ * A namespace without a row.  There is none of this name, unless rows were deleted while
+ * the guards were off: then its identity is still there or, if tables were emptied,
+ * not even the namespace that the install script made.
+ */
+static void
+missing_namespace(const char *name, IdgenDeadline deadline)
+{
+	IdgenAuthorityRow authority;
+	IdgenNamespaceRow row;
+	TransactionId xmin;
+	IdgenError	error;
+
+	if (!idgen_tables_find())
+		undefined_namespace(name);
+	if (idgen_scan_authority(name, &authority, &xmin, deadline))
+		idgen_error_set(&error, IDGEN_ERROR_UNAVAILABLE,
+						"Its row in table \"idgen_namespace\" was deleted from outside.",
+						IDGEN_HINT_ROW_LOST);
+	else if (!idgen_scan_namespace("default", &row, deadline))
+		idgen_error_set(&error, IDGEN_ERROR_UNDEFINED,
+						"The tables of idgen were emptied from outside.",
+						IDGEN_HINT_ROW_LOST);
+	else
+		undefined_namespace(name);
+	idgen_error_report(&error, name);
+}
+
+/*
  * Until the authority takes over a namespace without an identity, requests name
  * it by a stand-in, which every process derives from the name in the same way.
  */
@@ -203,7 +231,7 @@ idgen_namespace_get_until(const char *name, int name_length, IdgenDeadline deadl
 
 	ns = find(key, deadline);
 	if (ns == NULL)
-		undefined_namespace(key);
+		missing_namespace(key, deadline);
 	return ns;
 }
 

@@ -16,6 +16,59 @@
 #include "catalog/policy.h"
 #include "catalog/query.h"
 #include "catalog/tables.h"
+#include "error.h"
+
+/* --------------------------------------------------------------------
+ * The hash of a namespace's row
+ *
+ * Marks are proved by their count and sum (mark_rows.c), and the row of a namespace by
+ * its hash.  So when guards were off, what was changed meanwhile is noticed, as is a
+ * row of an older dump, which has no hash in it.  Everybody who writes a row makes a
+ * new hash, but only if the row was as the old one says: no later write hides a change.
+ * The hash is in a table of its own, because it changes with the policy, in sessions'
+ * transactions: they must lock no row that a grant needs.
+ * -------------------------------------------------------------------- */
+
+/*
+ * Is the row of a namespace as idgen wrote it?  False also if it has no hash.
+ */
+bool
+idgen_namespace_rows_hold(const char *name)
+{
+	bool		isnull;
+
+	return idgen_query_run_for(IDGEN_SQL_ROW_HOLDS, name) > 0 &&
+		DatumGetBool(idgen_query_value(0, 1, &isnull)) && !isnull;
+}
+
+/* By a session that is about to change a row: an error if somebody else has changed it. */
+static void
+require_unchanged(const char *name)
+{
+	bool		isnull;
+	IdgenError	error;
+
+	if (idgen_query_run_for(IDGEN_SQL_ROW_HOLDS, name) == 0 ||
+		DatumGetBool(idgen_query_value(0, 1, &isnull)) || isnull)
+		return;
+	idgen_error_set(&error, IDGEN_ERROR_UNAVAILABLE, IDGEN_DETAIL_ROW_CHANGED,
+					IDGEN_HINT_ROW_CHANGED);
+	idgen_error_report(&error, name);
+}
+
+/* Make the hash of a row that was changed; a row without a hash stays without. */
+static void
+note_changed_row(const char *name)
+{
+	(void) idgen_query_run_for(IDGEN_SQL_NOTE_CHANGED_ROW, name);
+}
+
+/* Take the row of a namespace for what it is: by its creation, a fence or an adoption. */
+void
+idgen_namespace_rows_accept(const char *name)
+{
+	(void) idgen_query_run_for(IDGEN_SQL_NOTE_ROW, name);
+}
 
 /* --------------------------------------------------------------------
  * In the caller's transaction
@@ -69,6 +122,7 @@ idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
 {
 	Datum		values[IDGEN_ARGUMENTS_MAX];
 	bool		inserted;
+	bool		has_identity;
 
 	*copied = false;
 	idgen_query_begin(row->name);
@@ -78,15 +132,19 @@ idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
 	{
 		values[0] = CStringGetTextDatum(row->name);
 		values[1] = Int64GetDatum(0);
-		*copied = idgen_query_run(IDGEN_SQL_INSERT_FLOOR, values, NULL) == 0 ||
-			ever_granted(row->name);
-		if (*copied)
+		/* an identity without a row: the row was deleted from outside */
+		has_identity = idgen_query_run_for(IDGEN_SQL_FIND_AUTHORITY, row->name) > 0;
+		*copied = (idgen_query_run(IDGEN_SQL_INSERT_FLOOR, values, NULL) == 0 ||
+				   ever_granted(row->name)) && !has_identity;
+		if (*copied || has_identity)
 			idgen_namespace_rows_check_marks(row);
 		else
 		{
 			idgen_rows_write_authority(row->name, authority, values);
 			idgen_query_run(IDGEN_SQL_INSERT_AUTHORITY, values, NULL);
 		}
+		if (!has_identity)
+			idgen_namespace_rows_accept(row->name);
 	}
 	idgen_query_end();
 	idgen_tables_announce();
@@ -141,7 +199,9 @@ idgen_namespace_rows_write_policy(const IdgenNamespaceRow *row, const IdgenPolic
 	};
 
 	idgen_query_begin(row->name);
+	require_unchanged(row->name);
 	idgen_query_run(IDGEN_SQL_UPDATE_POLICY, values, nulls);
+	note_changed_row(row->name);
 	idgen_query_end();
 	idgen_tables_announce();
 }
@@ -184,9 +244,11 @@ idgen_namespace_rows_write_privilege(const char *name, IdgenPrivilege privilege,
 	};
 
 	idgen_query_begin(name);
+	require_unchanged(name);
 	idgen_query_run(privilege == IDGEN_PRIVILEGE_ISSUE ?
 					IDGEN_SQL_UPDATE_ISSUE_ROLES : IDGEN_SQL_UPDATE_ACQUIRE_ROLES,
 					values, NULL);
+	note_changed_row(name);
 	idgen_query_end();
 	idgen_tables_announce();
 }
@@ -287,8 +349,11 @@ idgen_namespace_rows_write_range(const char *name, int32 first_worker, int32 las
 		CStringGetTextDatum(name), Int32GetDatum(first_worker),
 		Int32GetDatum(last_worker)
 	};
+	bool		held = idgen_namespace_rows_hold(name);
 
 	idgen_query_run(IDGEN_SQL_UPDATE_RANGE, values, NULL);
+	if (held)
+		note_changed_row(name);
 	idgen_tables_announce();
 }
 
@@ -297,15 +362,22 @@ void
 idgen_namespace_rows_write_lineage(const char *name, const pg_uuid_t *lineage)
 {
 	Datum		values[2] = {CStringGetTextDatum(name), UUIDPGetDatum(lineage)};
+	bool		held = idgen_namespace_rows_hold(name);
 
 	idgen_query_run(IDGEN_SQL_UPDATE_LINEAGE, values, NULL);
+	if (held)
+		note_changed_row(name);
 	idgen_tables_announce();
 }
 
-/* Retire a namespace. */
+/* Retire a namespace.  A session that restores calls this, too. */
 void
 idgen_namespace_rows_retire(const char *name)
 {
+	bool		held = idgen_namespace_rows_hold(name);
+
 	idgen_query_run_for(IDGEN_SQL_RETIRE_NAMESPACE, name);
+	if (held)
+		note_changed_row(name);
 	idgen_tables_announce();
 }

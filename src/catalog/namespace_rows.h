@@ -54,6 +54,8 @@ extern void idgen_namespace_rows_write_range(const char *name, int32 first_worke
 											 int32 last_worker);
 extern void idgen_namespace_rows_write_lineage(const char *name,
 											   const pg_uuid_t *lineage);
+extern bool idgen_namespace_rows_hold(const char *name);
+extern void idgen_namespace_rows_accept(const char *name);
 extern void idgen_namespace_rows_retire(const char *name);
 extern bool idgen_namespace_rows_floor(const char *name, IdgenFloorRow *row);
 

@@ -97,10 +97,32 @@ const IdgenQueryText idgen_query_texts[IDGEN_QUERY_COUNT] = {
 		{TEXTOID, TEXTOID, BOOLOID}
 	},
 
+	/* null if the row has no hash, as in a copy that nobody has adopted */
+	[IDGEN_SQL_ROW_HOLDS] = {
+		"SELECT c.row_hash = hash_record_extended(n, 0) FROM ONLY {namespace} n"
+		" LEFT JOIN ONLY {checksum} c ON c.namespace = n.name WHERE n.name = $1", 1,
+		{TEXTOID}
+	},
+	[IDGEN_SQL_NOTE_ROW] = {
+		"INSERT INTO {checksum} AS c SELECT n.name, hash_record_extended(n, 0)"
+		" FROM ONLY {namespace} n WHERE n.name = $1 ON CONFLICT (namespace)"
+		" DO UPDATE SET row_hash = excluded.row_hash", 1, {TEXTOID}
+	},
+	[IDGEN_SQL_NOTE_CHANGED_ROW] = {
+		"UPDATE ONLY {checksum} c SET row_hash = hash_record_extended(n, 0)"
+		" FROM ONLY {namespace} n WHERE n.name = $1 AND c.namespace = $1", 1, {TEXTOID}
+	},
+
+	/*
+	 * A mark counts times a number of its worker that looks random, so that
+	 * two changes do not make up for each other.  -1 and -2 are no workers.
+	 */
 	[IDGEN_SQL_SUMS_HOLD] = {
-		"SELECT a.worker_count = w.count AND a.mark_sum = w.sum + f.floor + f.external_end"
+		"SELECT a.worker_count = w.count AND a.mark_sum = w.sum"
+		" + f.floor::numeric * hashint4extended(-1, 0)"
+		" + f.external_end::numeric * hashint4extended(-2, 0)"
 		" FROM ONLY {authority} a, ONLY {floor} f,"
-		" (SELECT count(*), coalesce(sum(high_water), 0) AS sum"
+		" (SELECT count(*), coalesce(sum(high_water::numeric * hashint4extended(worker, 0)), 0) AS sum"
 		"  FROM ONLY {worker} WHERE namespace = $1) w"
 		" WHERE a.namespace = $1 AND f.namespace = $1", 1, {TEXTOID}
 	},
@@ -211,10 +233,15 @@ const IdgenQueryText idgen_query_texts[IDGEN_QUERY_COUNT] = {
 	[IDGEN_SQL_ADD_TO_SUMS] = {
 		"UPDATE ONLY {authority} a SET worker_count = worker_count + r.c,"
 		" mark_sum = mark_sum + r.s, last_clock = r.l"
-		" FROM (SELECT t, sum(c) AS c, sum(s) AS s, max(l) AS l"
-		"  FROM unnest($1, $2, $3, $4) AS u (t, c, s, l) GROUP BY t) r"
-		" WHERE a.ctid = r.t RETURNING a.namespace, 0, a.ctid", 4,
-		{TIDARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID}
+		" FROM (SELECT t, sum(c) AS c, max(l) AS l,"
+		"   sum(s::numeric * hashint4extended(w, 0)"
+		"    + x::numeric * hashint4extended(-2, 0)) AS s"
+		"  FROM unnest($1, $2, $3, $4, $5, $6) AS u (t, c, w, s, x, l) GROUP BY t) r"
+		" WHERE a.ctid = r.t RETURNING a.namespace, 0, a.ctid", 6,
+		{
+			TIDARRAYOID, INT8ARRAYOID, INT4ARRAYOID, INT8ARRAYOID, INT8ARRAYOID,
+			INT8ARRAYOID
+		}
 	},
 	[IDGEN_SQL_RAISE_EXTERNAL_ENDS] = {
 		"UPDATE ONLY {floor} f SET external_end = external_end + r.a"
@@ -281,8 +308,11 @@ const IdgenQueryText idgen_query_texts[IDGEN_QUERY_COUNT] = {
 	},
 	[IDGEN_SQL_RESET_SUMS] = {
 		"UPDATE ONLY {authority} SET (worker_count, mark_sum) ="
-		" (SELECT count(*), coalesce(sum(high_water), 0) + coalesce("
-		"  (SELECT floor::numeric + external_end FROM ONLY {floor} WHERE namespace = $1), 0)"
+		" (SELECT count(*),"
+		"   coalesce(sum(high_water::numeric * hashint4extended(worker, 0)), 0)"
+		"   + coalesce((SELECT floor::numeric * hashint4extended(-1, 0)"
+		"     + external_end::numeric * hashint4extended(-2, 0)"
+		"    FROM ONLY {floor} WHERE namespace = $1), 0)"
 		"  FROM ONLY {worker} WHERE namespace = $1) WHERE namespace = $1", 1,
 		{TEXTOID}
 	},

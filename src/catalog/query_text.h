@@ -32,6 +32,9 @@ typedef enum IdgenQuery
 	IDGEN_SQL_UPDATE_SPLIT,
 	IDGEN_SQL_UPDATE_ISSUE_ROLES,
 	IDGEN_SQL_UPDATE_ACQUIRE_ROLES,
+	IDGEN_SQL_ROW_HOLDS,
+	IDGEN_SQL_NOTE_ROW,
+	IDGEN_SQL_NOTE_CHANGED_ROW,
 
 	/*
 	 * reading, locking, the lineage: by the authority, and some by sessions

@@ -169,9 +169,8 @@ idgen_restore_namespace(const IdgenNamespaceRow *row)
 	if (row->retired && !ours.retired)
 	{
 		idgen_query_begin(row->name);
-		idgen_query_run_for(IDGEN_SQL_RETIRE_NAMESPACE, row->name);
+		idgen_namespace_rows_retire(row->name);
 		idgen_query_end();
-		idgen_tables_announce();
 	}
 	return false;
 }

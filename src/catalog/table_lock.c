@@ -25,15 +25,11 @@
 /* How often a lock held by another session is tried again. */
 #define LOCK_RETRY_US 1000
 
-#define UNDO_HINT \
-	"Undo the change to the table. If marks were lost, call idgen_fence_namespace() for every namespace."
-
 /* What came of locking a table for writing. */
 typedef enum IdgenTableLockResult
 {
-	IDGEN_TABLE_LOCKED,			/* and intact */
-	IDGEN_TABLE_GONE,			/* dropped by whoever held the lock */
-	IDGEN_TABLE_DAMAGED			/* not as the script made it */
+	IDGEN_TABLE_LOCKED,			/* *damage tells how far it is intact */
+	IDGEN_TABLE_GONE			/* dropped by whoever held the lock */
 } IdgenTableLockResult;
 
 /* For errors; a caller that knows only an incarnation passes NULL as the name. */
@@ -45,13 +41,13 @@ errmsg_unavailable(const char *name)
 }
 
 pg_noreturn static void
-tables_damaged(const char *name, const char *why)
+tables_damaged(const char *name, const IdgenDamage *damage)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_IDGEN_UNAVAILABLE),
 			 errmsg_unavailable(name),
-			 errdetail_internal("%s", why),
-			 errhint(UNDO_HINT)));
+			 errdetail_internal("%s", damage->detail),
+			 errhint("%s", damage->hint)));
 }
 
 pg_noreturn static void
@@ -96,44 +92,40 @@ lock_within_timeout(IdgenTable table, LOCKMODE mode, const char *name,
 	}
 }
 
-/* See that a table which is locked for writing is still there and intact. */
+/* See whether a table which is locked for writing is still there, and intact. */
 static IdgenTableLockResult
-check_locked(IdgenTable table, char *why, Size why_size)
+check_locked(IdgenTable table, IdgenDamage *damage)
 {
 	Relation	relation = try_relation_open(idgen_tables_relid(table), NoLock);
-	bool		intact;
 
 	if (relation == NULL)
 		return IDGEN_TABLE_GONE;
-	intact = idgen_integrity_check(table, relation, why, why_size);
+	(void) idgen_integrity_check(table, relation, damage);
 	relation_close(relation, NoLock);
-	return intact ? IDGEN_TABLE_LOCKED : IDGEN_TABLE_DAMAGED;
+	return IDGEN_TABLE_LOCKED;
 }
 
 /*
  * By a session that is about to write a namespace: lock all tables, and raise an
- * error unless they are intact.  The locks conflict with no other writer.  The
- * session may have waited for a DROP EXTENSION, and then the tables are gone.
+ * error unless they are intact.  Guards that the authority process has yet to mend
+ * are no obstacle: what this session writes is proved by checksums (namespace_rows.c).
+ * The locks conflict with no other writer.  The session may have waited for a DROP
+ * EXTENSION, and then the tables are gone.
  */
 void
 idgen_table_lock_all(const char *name)
 {
-	char		why[IDGEN_ERROR_TEXT_MAX];
+	IdgenDamage damage;
 
 	if (!idgen_tables_find())
 		extension_gone(name);
 	for (int i = 0; i < IDGEN_TABLE_COUNT; i++)
 	{
 		lock_within_timeout(i, RowExclusiveLock, name, IDGEN_DEADLINE_UNSET);
-		switch (check_locked(i, why, sizeof(why)))
-		{
-			case IDGEN_TABLE_LOCKED:
-				break;
-			case IDGEN_TABLE_GONE:
-				extension_gone(name);
-			case IDGEN_TABLE_DAMAGED:
-				tables_damaged(name, why);
-		}
+		if (check_locked(i, &damage) == IDGEN_TABLE_GONE)
+			extension_gone(name);
+		if (damage.integrity > IDGEN_INTEGRITY_MENDABLE)
+			tables_damaged(name, &damage);
 	}
 }
 
@@ -146,6 +138,7 @@ bool
 idgen_table_lock_all_now(IdgenError *error)
 {
 	char		why[IDGEN_ERROR_TEXT_MAX];
+	IdgenDamage damage;
 
 	if (!idgen_tables_find())
 	{
@@ -163,20 +156,71 @@ idgen_table_lock_all_now(IdgenError *error)
 							"Retry. If the error persists, look in pg_locks for the session that holds a lock on the table.");
 			return false;
 		}
-		switch (check_locked(i, why, sizeof(why)))
+		if (check_locked(i, &damage) == IDGEN_TABLE_GONE)
 		{
-			case IDGEN_TABLE_LOCKED:
-				break;
-			case IDGEN_TABLE_GONE:
-				idgen_error_set(error, IDGEN_ERROR_UNDEFINED,
-								"Extension \"idgen\" was dropped.", NULL);
-				return false;
-			case IDGEN_TABLE_DAMAGED:
-				idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE, why, UNDO_HINT);
-				return false;
+			idgen_error_set(error, IDGEN_ERROR_UNDEFINED,
+							"Extension \"idgen\" was dropped.", NULL);
+			return false;
+		}
+		if (damage.integrity != IDGEN_INTEGRITY_INTACT)
+		{
+			idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE, damage.detail, damage.hint);
+			return false;
 		}
 	}
 	return true;
+}
+
+/*
+ * Open a table whose guards are to be mended, locked as ALTER TABLE locks it; NULL if
+ * there is nothing to mend, or if the lock cannot be had at once.
+ */
+static Relation
+open_mendable(IdgenTable table)
+{
+	Oid			relid = idgen_tables_relid(table);
+	Relation	relation;
+	bool		mendable;
+
+	if (!ConditionalLockRelationOid(relid, AccessShareLock))
+		return NULL;
+	relation = try_relation_open(relid, NoLock);
+	if (relation == NULL)
+		return NULL;
+	mendable = idgen_integrity_is_mendable(relation) &&
+		ConditionalLockRelationOid(relid, ShareRowExclusiveLock);
+	if (mendable && idgen_integrity_is_mendable(relation))
+		return relation;
+	relation_close(relation, NoLock);
+	return NULL;
+}
+
+/*
+ * By the authority process, in a transaction of its own: have guards fire always again
+ * that DISABLE and ENABLE TRIGGER ALL have left firing for most sessions only, as
+ * "pg_dump --data-only --disable-triggers" and fixtures do.  Waits for nothing.  Adds
+ * the names of the tables to "mended".
+ *
+ * That only protects more.  What was done while the guards were off is another
+ * question, which each namespace answers for itself when its marks are read
+ * (idgen_mark_rows_load): the catalog rows of the guards have changed, so they are.
+ */
+void
+idgen_table_mend_guards(StringInfo mended)
+{
+	if (!idgen_tables_find())
+		return;
+	for (int i = 0; i < IDGEN_TABLE_COUNT; i++)
+	{
+		Relation	relation = open_mendable(i);
+
+		if (relation == NULL)
+			continue;
+		idgen_integrity_mend(relation);
+		relation_close(relation, NoLock);
+		appendStringInfo(mended, "%s\"%s\"", mended->len > 0 ? ", " : "",
+						 idgen_table_columns[i].table_name);
+	}
 }
 
 /* Has this transaction locked a table for writing, or more strongly? */
@@ -212,20 +256,21 @@ lock_for_reading(IdgenTable table, const char *name, IdgenDeadline deadline)
 
 /*
  * Lock and open a table for reading; NULL if it is gone.  After
- * idgen_tables_find.  Raises an error unless the table is intact, or if the
- * lock cannot be had by the deadline.  *taken is the lock to give back.
+ * idgen_tables_find.  Raises an error if a guard is off or the table is another one
+ * than the script made, or if the lock cannot be had by the deadline.  *taken is the
+ * lock to give back.
  */
 Relation
 idgen_table_lock_for_reading(IdgenTable table, const char *name, IdgenDeadline deadline,
 							 LOCKMODE *taken)
 {
-	char		why[IDGEN_ERROR_TEXT_MAX];
+	IdgenDamage damage;
 	Relation	relation;
 
 	*taken = lock_for_reading(table, name, deadline);
 	relation = try_relation_open(idgen_tables_relid(table), NoLock);
 	if (relation != NULL &&
-		!idgen_integrity_check(table, relation, why, sizeof(why)))
-		tables_damaged(name, why);
+		idgen_integrity_check(table, relation, &damage) == IDGEN_INTEGRITY_DAMAGED)
+		tables_damaged(name, &damage);
 	return relation;
 }

@@ -7,6 +7,7 @@
 
 #include "postgres.h"
 
+#include "lib/stringinfo.h"
 #include "storage/lockdefs.h"
 #include "utils/relcache.h"
 
@@ -16,6 +17,7 @@
 
 extern void idgen_table_lock_all(const char *name);
 extern bool idgen_table_lock_all_now(IdgenError *error);
+extern void idgen_table_mend_guards(StringInfo mended);
 extern Relation idgen_table_lock_for_reading(IdgenTable table, const char *name,
 											 IdgenDeadline deadline, LOCKMODE *taken);
 

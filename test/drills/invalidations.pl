@@ -149,7 +149,7 @@ if (part('moved'))
 		my @sessions = map { Idgen::Session->new($node, dbname => 'moved', options => '-c search_path=here,there') } 1 .. 8;
 		$_->send('SELECT idgen_next()') foreach @sessions[ 0 .. 3 ];
 		$mover->send("DO \$\$ BEGIN ALTER SCHEMA $names[0] RENAME TO $names[1]; "
-			  . join(' ', map { "ALTER TABLE _idgen.idgen_$_ OWNER TO $names[1];" } qw(namespace floor worker authority incarnation grant)) . ' END $$');
+			  . join(' ', map { "ALTER TABLE _idgen.idgen_$_ OWNER TO $names[1];" } qw(namespace floor worker authority incarnation grant checksum)) . ' END $$');
 		$_->send('SELECT idgen_next()') foreach @sessions[ 4 .. 7 ];
 		is(Idgen::Session::state_of($mover->wait), '', "the extension can be moved for time $round");
 		@names = reverse @names;

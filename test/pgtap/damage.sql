@@ -1,6 +1,6 @@
 -- Marks that were changed while the guards were off: the next grant notices it, and calls fail with IG005 until a
 -- fence.
-SELECT plan(25);
+SELECT plan(28);
 SET idgen.wait_timeout = '20 s';
 -- The code that a statement ends with. A call learns the cause when its time is over. If the authority process has
 -- not got to its request by then, another call is made.
@@ -126,4 +126,15 @@ SELECT is(code_of($$SELECT idgen_next('columns')$$), 'IG005',
 ALTER TABLE _idgen.idgen_worker DROP COLUMN extra;
 SELECT lives_ok($$SELECT idgen_next('columns')$$, 'a namespace issues again when the other column is dropped');
 SELECT lives_ok($$SELECT idgen_next('published')$$, 'another namespace issues when the other column is dropped');
+
+-- DISABLE and ENABLE TRIGGER ALL leave the guards at ENABLE: they are mended, but what was changed meanwhile is noticed.
+ALTER TABLE _idgen.idgen_namespace DISABLE TRIGGER ALL;
+UPDATE _idgen.idgen_namespace SET restricted = true WHERE name = 'columns';
+ALTER TABLE _idgen.idgen_namespace ENABLE TRIGGER ALL;
+SELECT pg_sleep(0.2);
+SELECT lives_ok($$SELECT idgen_next('published')$$, 'a namespace issues after DISABLE and ENABLE TRIGGER ALL');
+SELECT is((SELECT count(*) FROM pg_trigger WHERE tgrelid = '_idgen.idgen_namespace'::regclass AND tgenabled = 'A'), 2::bigint,
+    'guards that were left at ENABLE fire always again [S3]');
+SELECT is(code_of($$SELECT idgen_next('columns')$$), 'IG005',
+    'a namespace whose row was changed while the guards were off fails with IG005 [S3]');
 SELECT * FROM finish();

@@ -1,6 +1,6 @@
 -- The extension can be dropped whatever was done to its tables: a person who damaged them must be able to get
 -- rid of them.
-SELECT plan(13);
+SELECT plan(14);
 SET idgen.wait_timeout = '20 s';
 SET client_min_messages = error;
 CREATE TABLE orders (id bigint DEFAULT idgen_next(), n int);
@@ -18,7 +18,7 @@ $$;
 SELECT is(dropped_after('SELECT 1'), 'P9999 dropped', 'the extension can be dropped when its tables are intact');
 SELECT is(dropped_after(format('ALTER TABLE %s RENAME TO elsewhere', name)), 'P9999 dropped',
     'the extension can be dropped when ' || name || ' is renamed')
-    FROM unnest('{_idgen.idgen_namespace,_idgen.idgen_floor,_idgen.idgen_worker,_idgen.idgen_authority,_idgen.idgen_incarnation,_idgen.idgen_grant}'::text[]) name;
+    FROM unnest('{_idgen.idgen_namespace,_idgen.idgen_floor,_idgen.idgen_worker,_idgen.idgen_authority,_idgen.idgen_incarnation,_idgen.idgen_grant,_idgen.idgen_checksum}'::text[]) name;
 SELECT is(dropped_after('CREATE SCHEMA other; ALTER TABLE _idgen.idgen_worker SET SCHEMA other'), 'P9999 dropped',
     'the extension can be dropped when a table is in another schema');
 SELECT is(dropped_after('ALTER SCHEMA _idgen RENAME TO elsewhere'), 'P9999 dropped',

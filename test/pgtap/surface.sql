@@ -1,6 +1,6 @@
 -- Every SQL object has the right signature, volatility, parallel label, strictness, privileges, comment and owner.
 BEGIN;
-SELECT plan(52);
+SELECT plan(54);
 
 CREATE TEMP VIEW members AS
 SELECT d.classid, d.objid FROM pg_depend d
@@ -106,7 +106,7 @@ SELECT set_eq($$SELECT format('%s %s %s %s', proname, a.grantee::regrole, a.priv
 
 -- Tables.
 SELECT set_eq($$SELECT relname::text FROM tables$$,
-    ARRAY['idgen_namespace', 'idgen_floor', 'idgen_worker', 'idgen_authority', 'idgen_incarnation', 'idgen_grant'],
+    ARRAY['idgen_namespace', 'idgen_floor', 'idgen_worker', 'idgen_authority', 'idgen_incarnation', 'idgen_grant', 'idgen_checksum'],
     'the extension has exactly these tables');
 SELECT is_empty($$SELECT relname FROM tables WHERE relpersistence <> 'p' OR relkind <> 'r'$$,
     'all tables are ordinary logged tables');
@@ -124,7 +124,7 @@ SELECT set_eq($$SELECT format('%s %s %s', CASE a.grantee WHEN 0 THEN 'PUBLIC' EL
     ARRAY['PUBLIC USAGE f'], 'everybody may use the schema of the tables, and only its owner may create there');
 SELECT set_eq($$SELECT relname::text FROM tables WHERE oid = ANY ((SELECT extconfig FROM pg_extension WHERE extname = 'idgen')::oid[])$$,
     ARRAY['idgen_namespace', 'idgen_floor', 'idgen_worker'],
-    'namespaces, floors and marks are dumped, and identities, grants and incarnations are not');
+    'namespaces, floors and marks are dumped, and identities, grants, incarnations and checksums are not');
 SELECT is((SELECT array_agg(DISTINCT x) FROM pg_extension, unnest(extcondition) x WHERE extname = 'idgen'), ARRAY[''],
     'all rows of dumped tables are dumped');
 
@@ -158,6 +158,8 @@ SELECT is(pg_temp.columns('_idgen.idgen_incarnation'), 'incarnation bigint!, nam
 SELECT is(pg_temp.columns('_idgen.idgen_grant'), 'namespace text!, worker integer!, start_tick bigint!, end_tick bigint!, grant_id bigint!, '
     'incarnation bigint!, granted_at timestamp with time zone!, request_id uuid, asked_ms bigint',
     '_idgen.idgen_grant has exactly these columns');
+SELECT is(pg_temp.columns('_idgen.idgen_checksum'), 'namespace text!, row_hash bigint!',
+    '_idgen.idgen_checksum has exactly these columns');
 SELECT col_is_pk('_idgen', 'idgen_namespace', 'name', 'the primary key of _idgen.idgen_namespace is (name)');
 SELECT col_is_pk('_idgen', 'idgen_floor', 'namespace', 'the primary key of _idgen.idgen_floor is (namespace)');
 SELECT col_is_pk('_idgen', 'idgen_worker', ARRAY['namespace', 'worker'],
@@ -166,6 +168,7 @@ SELECT col_is_pk('_idgen', 'idgen_authority', 'namespace', 'the primary key of _
 SELECT col_is_pk('_idgen', 'idgen_incarnation', 'incarnation', 'the primary key of _idgen.idgen_incarnation is (incarnation)');
 SELECT col_is_pk('_idgen', 'idgen_grant', ARRAY['namespace', 'worker', 'start_tick'],
     'the primary key of _idgen.idgen_grant is (namespace, worker, start_tick)');
+SELECT col_is_pk('_idgen', 'idgen_checksum', 'namespace', 'the primary key of _idgen.idgen_checksum is (namespace)');
 
 SELECT is(pg_temp.columns('idgen_acquired'), 'worker integer, incarnation bigint, grant_id bigint, start_ms bigint, end_ms_exclusive bigint, format text',
     'idgen_acquired has exactly these columns');
@@ -190,7 +193,7 @@ SELECT is(pg_temp.columns('idgen_stat_role'), 'namespace text, role text, worker
 
 -- Every table has its guards, which fire always.
 SELECT is((SELECT count(*) FROM tables t JOIN pg_trigger g ON g.tgrelid = t.oid JOIN functions f ON f.oid = g.tgfoid
-    WHERE f.proname = 'idgen_guard' AND g.tgenabled = 'A'), 12::bigint, 'two guards on each table fire always [S3]');
+    WHERE f.proname = 'idgen_guard' AND g.tgenabled = 'A'), 14::bigint, 'two guards on each table fire always [S3]');
 
 -- Everything has a comment and one owner. Types that come with a table or a type are members, too, since PostgreSQL 17.
 SELECT is_empty($$SELECT pg_describe_object(classid, objid, 0) FROM members LEFT JOIN pg_type t ON classid = 'pg_type'::regclass AND t.oid = objid

@@ -62,13 +62,13 @@ works('new', 'an open session issues whatever its search_path is');
 $node->safe_psql('postgres', q{GRANT CREATE ON SCHEMA public TO plain; GRANT TEMPORARY ON DATABASE postgres TO plain});
 is($session->sqlstate(qq{CREATE TABLE public.$_ (namespace text, worker int, high_water bigint);
 	CREATE TEMP TABLE $_ (namespace text, worker int, high_water bigint)}), '', "somebody else makes tables named $_")
-  foreach ('idgen_worker', 'idgen_namespace', 'idgen_grant', 'idgen_authority', 'idgen_floor', 'idgen_incarnation');
+  foreach ('idgen_worker', 'idgen_namespace', 'idgen_grant', 'idgen_authority', 'idgen_floor', 'idgen_incarnation', 'idgen_checksum');
 is($session->sqlstate('SET search_path = pg_temp, public, new, pg_catalog'), '',
 	'the tables of somebody else come first in the search_path');
 $node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE backend_type = 'idgen authority'});
 works('new', 'tables of somebody else hide nothing from sessions or a new authority process');
 $session->query(qq{DROP TABLE pg_temp.$_, public.$_})
-  foreach ('idgen_worker', 'idgen_namespace', 'idgen_grant', 'idgen_authority', 'idgen_floor', 'idgen_incarnation');
+  foreach ('idgen_worker', 'idgen_namespace', 'idgen_grant', 'idgen_authority', 'idgen_floor', 'idgen_incarnation', 'idgen_checksum');
 
 # The schema of the tables has one name. One of that name which is not the extension's is not used, whatever is in it.
 my $super = Idgen::Session->new($node);
@@ -90,7 +90,7 @@ sub damaged
 damaged('the schema of the tables was renamed');
 $session->query(q{CREATE SCHEMA _idgen; GRANT ALL ON SCHEMA _idgen TO PUBLIC});
 $session->query("CREATE TABLE _idgen.idgen_$_ (LIKE away.idgen_$_ INCLUDING ALL)") foreach qw(namespace floor worker);
-$session->query("CREATE TABLE _idgen.idgen_$_ (namespace text)") foreach qw(authority incarnation grant);
+$session->query("CREATE TABLE _idgen.idgen_$_ (namespace text)") foreach qw(authority incarnation grant checksum);
 $session->query('INSERT INTO _idgen.idgen_namespace TABLE away.idgen_namespace');
 is($session->value('SELECT count(*) FROM _idgen.idgen_namespace'), 2, 'somebody else makes a schema of that name with its tables');
 damaged('a schema of somebody else has the name');

@@ -16,7 +16,7 @@ use Idgen::Session;
 # Failing statements are logged as by default, in full detail.
 my $node = idgen_node('privileges', conf => "idgen.idle_timeout = '10min'\nlog_min_error_statement = error
 log_error_verbosity = verbose\nidgen.wait_timeout = '20s'\nidgen.max_clock_error = '100ms'");
-my @names = map { "idgen_$_" } qw(namespace floor worker authority incarnation grant);
+my @names = map { "idgen_$_" } qw(namespace floor worker authority incarnation grant checksum);
 my @tables = map { "_idgen.$_" } @names;
 my @dumped = @tables[ 0 .. 2 ];
 $node->safe_psql('postgres', q{
