@@ -150,8 +150,7 @@ open_session(IdgenSession *session, IdgenDeadline deadline)
 /*
  * The session of a namespace to issue from, and the deadline of the call that
  * opens it.  The name is not terminated.  Errors: 55000 if the library was not
- * preloaded or the namespace was created by the transaction in progress, 42704,
- * 42501, and those of check_namespace.
+ * preloaded, 42704, 42501, and those of check_namespace.
  */
 IdgenSession *
 idgen_session_open(const char *name, int name_length, IdgenDeadline *deadline)

@@ -97,7 +97,9 @@ latest_ms(const IdgenEnded *entry)
 static int64
 needed_until_ms(const IdgenEnded *entry)
 {
-	return entry->uncommitted_ms > 0 ? PG_INT64_MAX : latest_ms(entry);
+	if (entry->uncommitted_ms > 0 || entry->begin_ms > 0)
+		return PG_INT64_MAX;
+	return latest_ms(entry);
 }
 
 /*
@@ -400,7 +402,8 @@ idgen_ended_overtook(Oid database, const char *namespace_name,
 
 /*
  * A namespace is created in the transaction that has dropped another one of its name,
- * from which IDs up to after_ms were granted.
+ * from which IDs up to after_ms were granted.  Until the commit nobody knows whether they
+ * are issued.
  */
 void
 idgen_ended_begin_after(Oid database, const char *namespace_name, int64 after_ms)
@@ -409,7 +412,7 @@ idgen_ended_begin_after(Oid database, const char *namespace_name, int64 after_ms
 
 	lock_entries(LW_EXCLUSIVE);
 	entry = need_entry(database, namespace_name);
-	entry->dropped_ms = Max(entry->dropped_ms, after_ms);
+	entry->begin_ms = Max(entry->begin_ms, after_ms);
 	unlock_entries();
 }
 
@@ -463,6 +466,8 @@ idgen_ended_settle_uncommitted(Oid database, const char *namespace_name, int64 *
 		entry->uncommitted_ms = 0;
 		entry->version = ++state()->version;
 	}
+	if (entry != NULL)
+		entry->begin_ms = 0;
 	unlock_entries();
 	return true;
 }
@@ -721,7 +726,7 @@ idgen_ended_dropped_until(Oid database, const char *database_name,
 						   within(entry, limit_ms,
 								  strcmp(entry->database_name, database_name) == 0));
 		else if (entry->database == database)
-			until_ms = Max(until_ms, entry->uncommitted_ms > 0 ?
+			until_ms = Max(Max(until_ms, entry->begin_ms), entry->uncommitted_ms > 0 ?
 						   issued_uncommitted(entry) : entry->dropped_ms);
 	}
 	unlock_entries();

@@ -42,6 +42,9 @@ typedef struct IdgenEnded
 	int64		uncommitted_ms; /* bound of what is issued in the transaction
 								 * that has created the namespace; in the
 								 * file, as part of dropped_ms */
+	int64		begin_ms;		/* where the namespace begins that the
+								 * transaction in progress has created, after
+								 * it had dropped another one of the name */
 	uint64		version;		/* the version of the state that has this
 								 * bound */
 } IdgenEnded;
