@@ -52,6 +52,8 @@ find_namespace(const IdgenRound *round, IdgenJob *job)
 	else if (ns->row.retired || !ns->row.issuing)
 		refuse_job(job, IDGEN_ERROR_RETIRED,
 				   ns->row.retired ? NULL : "It was created for decoding only.", NULL);
+	else if (ns->row.handed_over)
+		refuse_job(job, IDGEN_ERROR_HANDED_OVER, NULL, NULL);
 	else if (ns->format_changed)
 		refuse_job(job, IDGEN_ERROR_UNAVAILABLE, IDGEN_DETAIL_FORMAT_CHANGED,
 				   IDGEN_HINT_FORMAT_CHANGED);
@@ -124,7 +126,7 @@ bring_marks(IdgenJob *job)
 			return false;
 		case IDGEN_LOAD_DAMAGED:
 			refuse_job(job, IDGEN_ERROR_UNAVAILABLE,
-					   "Its high-water marks were changed from outside: they do not add up to what was granted.",
+					   IDGEN_DETAIL_MARKS_DAMAGED,
 					   DAMAGED_HINT);
 			return false;
 		case IDGEN_LOAD_ROW_CHANGED:

@@ -103,6 +103,8 @@ check_namespace(const IdgenNamespace *ns)
 	else if (!ns->row.issuing)
 		idgen_error_set(&error, IDGEN_ERROR_RETIRED,
 						"It was created for decoding only.", NULL);
+	else if (ns->row.handed_over)
+		idgen_error_set(&error, IDGEN_ERROR_HANDED_OVER, NULL, NULL);
 	else if (!ns->has_identity &&
 			 idgen_on_copied_authority != IDGEN_ON_COPIED_FENCE)
 		idgen_error_set(&error, IDGEN_ERROR_COPIED,

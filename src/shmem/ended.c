@@ -477,6 +477,26 @@ idgen_ended_settle_uncommitted(Oid database, const char *namespace_name, int64 *
  * -------------------------------------------------------------------- */
 
 /*
+ * Until when has a namespace of this database issued IDs, if all its cursors have ended?
+ * False if that is not known; grants to external generators are not counted.
+ */
+bool
+idgen_ended_issued_until(Oid database, const char *namespace_name, int64 *until_ms)
+{
+	const IdgenEnded *entry;
+	bool		known;
+
+	if (!idgen_lock_within(&state()->lock, LW_SHARED, WITHIN_US))
+		return false;
+	entry = find_entry(database, namespace_name);
+	known = entry != NULL && entry->whole && pg_atomic_read_u32(&state()->missed) == 0;
+	if (known)
+		*until_ms = Max(entry->issued_ms, entry->inherited_ms);
+	unlock_entries();
+	return known;
+}
+
+/*
  * A cursor that issued until issued_ms was killed.  This is called at commit,
  * too, so it cannot fail: if a stopped process holds the lock, the bounds
  * stand.  If the lock cannot be had within *patience_us, that is used up, and

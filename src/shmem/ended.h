@@ -103,6 +103,9 @@ extern bool idgen_ended_settle_uncommitted(Oid database, const char *namespace_n
 extern void idgen_ended_note(Oid database, const char *namespace_name,
 							 int64 issued_ms, int64 *patience_us);
 
+extern bool idgen_ended_issued_until(Oid database, const char *namespace_name,
+									 int64 *until_ms);
+
 /* --- a drop: before the commit, and after the transaction */
 extern void idgen_ended_bound_cursor(Oid database, const char *namespace_name,
 									 int64 granted_ms);
