@@ -182,10 +182,11 @@ if (part('crashes'))
 		$session->value("SELECT idgen_create_namespace('$how', $options)" =~ s/10 s/1 s/r);
 		issues($session, $how, $how, "the namespace issues ($how)");
 		my $authority = authority_in($node, 'crashes');
+		my $from = log_position($node);
 		$session->send("SELECT idgen_hand_over_namespace('$how')");
 		select undef, undef, undef, rand(0.01);
 		if ($how eq 'lost') { $session->close; }
-		elsif ($how eq 'killed') { kill 'KILL', $authority; ok(wait_until(sub { Idgen::Session->try_new($node, dbname => 'crashes') }, 60), 'the server recovers from a killed authority process'); }
+		elsif ($how eq 'killed') { kill 'KILL', $authority; ok(wait_until(sub { log_since($node, $from) =~ /ready to accept connections/ }, 60), 'the server recovers from a killed authority process'); }
 		else { $node->stop('immediate'); $node->start; }
 		my $again = Idgen::Session->new($node, dbname => 'crashes');
 		my $state = $again->value("SELECT handed_over FROM _idgen.idgen_namespace WHERE name = '$how'");
