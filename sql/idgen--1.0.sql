@@ -49,7 +49,10 @@ CREATE TABLE _idgen.idgen_namespace (
     issue_roles       text[] NOT NULL,
     acquire_roles     text[] NOT NULL,
     split_parts       integer NOT NULL,
-    lineage           uuid NOT NULL
+    lineage           uuid NOT NULL,
+    handed_over       boolean NOT NULL,
+    ticket            uuid NOT NULL,
+    ticket_id         bigint NOT NULL
 );
 
 CREATE TABLE _idgen.idgen_floor (
@@ -120,7 +123,7 @@ CREATE TABLE _idgen.idgen_checksum (
 );
 
 COMMENT ON TABLE _idgen.idgen_namespace IS
-'idgen: ID spaces, one row each. The format columns never change, name is the format label, and lineage tells two namespaces of the same name apart. Times are in milliseconds, epoch_ms since 1970-01-01 UTC. Written only by functions of idgen';
+'idgen: ID spaces, one row each. The format columns never change, name is the format label, and lineage tells two namespaces of the same name apart. ticket and ticket_id are the number and the greatest ID of the last ticket that was given or adopted, and zeros if there was none. Times are in milliseconds, epoch_ms since 1970-01-01 UTC. Written only by functions of idgen';
 COMMENT ON TABLE _idgen.idgen_floor IS
 'idgen: two ticks per namespace, neither of which ever falls. floor: no worker is granted anything below it; a fence, an adoption, a promotion or a restore raises it, and so does the creation of a namespace under the name of a dropped one. external_end: every grant of an external generator ends at or before it';
 COMMENT ON TABLE _idgen.idgen_worker IS
@@ -393,12 +396,20 @@ COMMENT ON FUNCTION @extschema@.idgen_end_incarnation(bigint) IS
 'idgen: ends an incarnation, at the request of the owner of its namespace (42501 for other roles). Its worker is free again when its last grant ends';
 
 CREATE FUNCTION @extschema@.idgen_adopt_namespace(name text, above bigint DEFAULT NULL,
-    first_worker integer DEFAULT NULL, last_worker integer DEFAULT NULL)
+    first_worker integer DEFAULT NULL, last_worker integer DEFAULT NULL,
+    ticket jsonb DEFAULT NULL)
 RETURNS void
 AS 'MODULE_PATHNAME', 'idgen_adopt_namespace'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION @extschema@.idgen_adopt_namespace(text, bigint, integer, integer) IS
-'idgen: confirms that the original of a copied namespace will never issue IDs again, or that it uses workers other than first_worker to last_worker. Also fences the namespace, past the ID that the argument above names, even if the calling transaction rolls back. Only its owner may do this (42501)';
+COMMENT ON FUNCTION @extschema@.idgen_adopt_namespace(text, bigint, integer, integer, jsonb) IS
+'idgen: confirms that the original of a copied namespace will never issue IDs again, or that it uses workers other than first_worker to last_worker. Also fences the namespace, past the ID that the argument above names, even if the calling transaction rolls back. With a ticket of idgen_hand_over_namespace, the namespace goes on at once, past the greatest ID in the ticket, and takes its lineage; the format must agree (22023). The same ticket again changes nothing. 55000 if the ticket cannot be adopted here. Only its owner may do this (42501)';
+
+CREATE FUNCTION @extschema@.idgen_hand_over_namespace(name text)
+RETURNS jsonb
+AS 'MODULE_PATHNAME', 'idgen_hand_over_namespace'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.idgen_hand_over_namespace(text) IS
+'idgen: ends a namespace here, even if the calling transaction rolls back, so that another server or database can go on with it at once. Returns the ticket for idgen_adopt_namespace: ticket (a random uuid), lineage, format, and greatest_id, the greatest ID that can ever have been issued here. From then on calls get IG007, here, in copies, and in what is restored from dumps made later. Waits until all physical standbys that are connected have received it (IG005); called again, it returns the same ticket. Only its owner may do this (42501)';
 
 CREATE FUNCTION @extschema@.idgen_fence_namespace(name text, above bigint DEFAULT NULL)
 RETURNS void
@@ -497,6 +508,7 @@ GRANT EXECUTE ON FUNCTION @extschema@.idgen_stat_counters(), @extschema@.idgen_s
 CREATE VIEW @extschema@.idgen_stat_namespace AS
 SELECT n.name AS namespace,
     CASE WHEN n.retired THEN 'retired' WHEN NOT n.issuing THEN 'decoding'
+        WHEN n.handed_over THEN 'handed over'
         WHEN a.namespace IS NULL OR c.copied THEN 'copied'
         WHEN (t.now_tick OPERATOR(pg_catalog.>>) n.timestamp_bits) OPERATOR(pg_catalog.>) 0 THEN 'exhausted'
         WHEN f.floor OPERATOR(pg_catalog.>) t.now_tick THEN 'fenced' ELSE 'issuing' END AS state,

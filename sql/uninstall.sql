@@ -48,14 +48,15 @@ SELECT idgen_next() AS id \gset
 BEGIN;
 DROP EXTENSION idgen;
 CREATE EXTENSION idgen;
-SELECT pg_temp.outcome('SELECT idgen_next()');
-SELECT pg_temp.outcome('SELECT idgen_next_batch(10)');
-SELECT pg_temp.outcome('SELECT idgen_next_json()');
+SELECT idgen_create_namespace('uninstall new');
+SELECT pg_temp.outcome('SELECT idgen_next(''uninstall new'') > 0');
+SELECT pg_temp.outcome('SELECT count(*) FROM idgen_next_batch(10, ''uninstall new'')');
+SELECT pg_temp.outcome('SELECT (idgen_next_json(''uninstall new'') ->> ''id'')::bigint > 0');
 SELECT pg_temp.outcome('SELECT idgen_retire_namespace(''default'')');
 SELECT pg_temp.outcome('SELECT idgen_next(''uninstall'')');
 SELECT idgen_format() ->> 'format' AS format;
-CREATE TABLE uninstall_orders (id bigint PRIMARY KEY DEFAULT idgen_next(), n int);
-SELECT pg_temp.outcome('INSERT INTO uninstall_orders (n) VALUES (1)');
+CREATE TABLE uninstall_orders (id bigint PRIMARY KEY DEFAULT idgen_next('uninstall new'), n int);
+SELECT pg_temp.outcome('INSERT INTO uninstall_orders (n) VALUES (1) RETURNING id > 0');
 ROLLBACK;
 SELECT idgen_next() > :id AS rises, idgen_next('uninstall') > 0 AS others;
 

@@ -95,40 +95,52 @@ static const IdgenErrorText texts[IDGEN_ERROR_COUNT] = {
 		.message = "the authority of namespace \"%s\" is a copy that nobody has adopted",
 		.hint = "Make sure that the original will never issue IDs again, then call idgen_adopt_namespace() for this namespace."
 	},
+	[IDGEN_ERROR_HANDED_OVER] = {
+		.sqlstate = ERRCODE_IDGEN_AUTHORITY_UNCONFIRMED,
+		.strength = 11,
+		.message = "namespace \"%s\" was handed over",
+		.detail = "It goes on where its ticket is adopted.",
+		.hint = "Issue IDs there. To take the namespace back, make sure that no server adopts the ticket, then call idgen_adopt_namespace()."
+	},
 	[IDGEN_ERROR_RETIRED] = {
 		.sqlstate = ERRCODE_IDGEN_NAMESPACE_RETIRED,
-		.strength = 11,
+		.strength = 12,
 		.message = "namespace \"%s\" is retired",
 		.detail = "It will never issue IDs again; decoding still works.",
 		.hint = "Issue from another namespace."
 	},
 	[IDGEN_ERROR_TOO_LATE] = {
 		.sqlstate = ERRCODE_INVALID_PARAMETER_VALUE,
-		.strength = 12,
+		.strength = 13,
 		.message = "cannot fence namespace \"%s\" so far in the future",
 		.hint = "If such IDs exist, retire the namespace and issue from a new one."
 	},
+	[IDGEN_ERROR_TICKET] = {
+		.sqlstate = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+		.strength = 14,
+		.message = "cannot adopt this ticket for namespace \"%s\""
+	},
 	[IDGEN_ERROR_OTHER_LENGTH] = {
 		.sqlstate = ERRCODE_INVALID_PARAMETER_VALUE,
-		.strength = 13,
+		.strength = 15,
 		.message = "this request for namespace \"%s\" was already answered with another length",
 		.detail = "A request ID stands for one request, including its length.",
 		.hint = "Repeat the request with its original length, or use a new request ID for a new grant."
 	},
 	[IDGEN_ERROR_UNDEFINED] = {
 		.sqlstate = ERRCODE_UNDEFINED_OBJECT,
-		.strength = 14,
+		.strength = 16,
 		.message = "namespace \"%s\" does not exist",
 		.hint = "Create it with idgen_create_namespace()."
 	},
 	[IDGEN_ERROR_NOT_OWNER] = {
 		.sqlstate = ERRCODE_INSUFFICIENT_PRIVILEGE,
-		.strength = 15,
+		.strength = 17,
 		.message = "must be owner of namespace \"%s\""
 	},
 	[IDGEN_ERROR_FORBIDDEN] = {
 		.sqlstate = ERRCODE_INSUFFICIENT_PRIVILEGE,
-		.strength = 16,
+		.strength = 18,
 		.message = "permission denied for namespace \"%s\"",
 		.nameless = "permission denied for incarnation"
 	},

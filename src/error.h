@@ -39,9 +39,12 @@ typedef enum IdgenErrorKind
 	IDGEN_ERROR_REJECTED,		/* an incarnation; the detail names the cause */
 	IDGEN_ERROR_EXHAUSTED,		/* the timestamp field */
 	IDGEN_ERROR_COPIED,			/* the detail names what was found */
+	IDGEN_ERROR_HANDED_OVER,	/* the namespace */
 	IDGEN_ERROR_RETIRED,		/* the namespace */
 	IDGEN_ERROR_TOO_LATE,		/* the ID to fence above is too far in the
 								 * future; the detail names it */
+	IDGEN_ERROR_TICKET,			/* it cannot be adopted here; the detail names
+								 * the cause */
 	IDGEN_ERROR_OTHER_LENGTH,	/* a request was repeated with another length */
 	IDGEN_ERROR_UNDEFINED,		/* the namespace is gone */
 	IDGEN_ERROR_NOT_OWNER,		/* of the namespace */
@@ -65,6 +68,12 @@ typedef struct IdgenError
 /* Details and hints that are given in several places. */
 #define IDGEN_DETAIL_NO_IDENTITY \
 	"Its identity is missing, as after a restore of its marks."
+#define IDGEN_DETAIL_MARKS_DAMAGED \
+	"Its high-water marks were changed from outside: they do not add up to what was granted."
+#define IDGEN_DETAIL_POOL_FULL \
+	"All idgen cursors of this server are in use, and this database or the owner of the namespace already has its share."
+#define IDGEN_HINT_POOL_FULL \
+	"Raise \"idgen.max_cursors\", which needs a restart, or lower \"idgen.max_workers_per_namespace\"."
 #define IDGEN_DETAIL_FORMAT_CHANGED \
 	"Its format was changed from outside."
 #define IDGEN_HINT_FORMAT_CHANGED \

@@ -14,6 +14,7 @@
 
 #include "authority/authority.h"
 #include "authority/fence.h"
+#include "authority/hand_over.h"
 #include "authority/round.h"
 #include "authority/transaction.h"
 #include "catalog/incarnation_rows.h"
@@ -45,6 +46,8 @@ typedef struct IdgenAftermath
 	bool		kill_incarnation;	/* end the cursor of the incarnation asked
 									 * about */
 	int64		floor;			/* the new floor; 0 = unchanged */
+	bool		changed;		/* the namespace was taken over: ask again */
+	IdgenHandOver ticket;		/* of a hand-over */
 	IdgenNamespace *ns;			/* the answer is as durable as this namespace
 								 * asks */
 } IdgenAftermath;
@@ -168,6 +171,11 @@ fence(IdgenNamespace *ns, const IdgenRequest *request, IdgenError *error,
 		idgen_error_set(error, IDGEN_ERROR_RETIRED, NULL, NULL);
 		return;
 	}
+	if (ns->row.handed_over)
+	{
+		idgen_error_set(error, IDGEN_ERROR_HANDED_OVER, NULL, NULL);
+		return;
+	}
 	if (!ns->has_identity)
 	{
 		idgen_error_set(error, IDGEN_ERROR_COPIED,
@@ -185,32 +193,64 @@ fence(IdgenNamespace *ns, const IdgenRequest *request, IdgenError *error,
 	aftermath->uuid = ns->authority.uuid;
 }
 
+/* Take a namespace over from whoever had it, past the tick "above" (0 = none). */
+static void
+fence_and_adopt(IdgenNamespace *ns, int64 above)
+{
+	idgen_fence_raise(ns, above);
+	if (ns->row.handed_over)
+		idgen_namespace_rows_write_ticket(ns->name, false, &ns->row.ticket);
+	idgen_fence_take_over(ns);
+}
+
 /*
  * Adopt a namespace: this server and database become its authority.  The
  * operator vouches that the original never issues again, or keeps to other
- * workers.
+ * workers.  With a ticket, the original has said so itself.
  */
 static void
 adopt(IdgenNamespace *ns, const IdgenRequest *request, IdgenError *error,
 	  IdgenAftermath *aftermath)
 {
 	IdgenFloorRow floor;
+	IdgenTicketUse use = IDGEN_TICKET_OWN;
+	int64		above = Max(request->above, request->ticket.greatest_id);
 
 	if (ns->row.retired)
 	{
 		idgen_error_set(error, IDGEN_ERROR_RETIRED, NULL, NULL);
 		return;
 	}
-	if (!can_fence_above(ns, request->above, error))
+	if (!idgen_hand_over_is_none(&request->ticket))
+		use = idgen_hand_over_judge(ns, request, error);
+	if (use == IDGEN_TICKET_USED || use == IDGEN_TICKET_REFUSED ||
+		!can_fence_above(ns, above, error))
 		return;
 	if (request->first_worker >= 0)
 		idgen_namespace_rows_write_range(ns->name, request->first_worker,
 										 request->last_worker);
-	idgen_fence_raise(ns, tick_above(ns, request->above));
-	idgen_fence_take_over(ns);
+	if (use == IDGEN_TICKET_MOVE)
+		idgen_hand_over_take(ns, request, tick_above(ns, above));
+	else
+		fence_and_adopt(ns, tick_above(ns, above));
 	idgen_namespace_rows_accept(ns->name);
 	(void) idgen_namespace_rows_floor(ns->name, &floor);
 	aftermath->floor = floor.floor;
+	aftermath->kill_namespace = ns->has_identity;
+	aftermath->uuid = ns->authority.uuid;
+}
+
+/* End a namespace here, so that it can go on elsewhere. */
+static void
+hand_over(IdgenNamespace *ns, IdgenError *error, IdgenAftermath *aftermath)
+{
+	if (ns->row.retired)
+	{
+		idgen_error_set(error, IDGEN_ERROR_RETIRED, NULL, NULL);
+		return;
+	}
+	aftermath->changed = idgen_hand_over_give(ns, &aftermath->ticket, error) ==
+		IDGEN_OWNERSHIP_CHANGED;
 	aftermath->kill_namespace = ns->has_identity;
 	aftermath->uuid = ns->authority.uuid;
 }
@@ -308,6 +348,11 @@ carry_out_command(IdgenAuthority *authority, const IdgenTicket *ticket,
 			if (ns != NULL)
 				adopt(ns, request, error, aftermath);
 			return;
+		case IDGEN_REQUEST_HAND_OVER:
+			ns = lock_owned(ticket, error, aftermath);
+			if (ns != NULL)
+				hand_over(ns, error, aftermath);
+			return;
 		case IDGEN_REQUEST_SERVE:
 		case IDGEN_REQUEST_ACTIVATE:
 		case IDGEN_REQUEST_ACQUIRE:
@@ -402,7 +447,8 @@ serve_one(IdgenAuthority *authority, const IdgenTicket *ticket)
 	}
 	else
 	{
-		answer.outcome = IDGEN_OUTCOME_SERVED;
+		answer.outcome = aftermath.changed ? IDGEN_OUTCOME_CHANGED : IDGEN_OUTCOME_SERVED;
+		answer.ticket = aftermath.ticket;
 		clean_up(authority, ticket, &aftermath);
 		if (aftermath.ns != NULL)
 			idgen_confirm_answer(&authority->confirm, aftermath.ns, ticket, &answer);

@@ -1,7 +1,7 @@
 /*
  * command.h
  *		What the authority does to namespaces and incarnations, other than
- *		granting: retire, fence, adopt, end.
+ *		granting: retire, fence, adopt, hand over, end.
  */
 #ifndef IDGEN_COMMAND_H
 #define IDGEN_COMMAND_H

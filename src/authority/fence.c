@@ -271,6 +271,34 @@ change_timeline(const IdgenNamespace *ns, const IdgenPromotionFacts *facts,
 }
 
 /*
+ * Is the record that of this very server and database, so that no copy is looked at?  The
+ * server may have been promoted on its own files, or the database have been moved.
+ */
+bool
+idgen_fence_is_here(const IdgenNamespace *ns)
+{
+	const IdgenIdentity *recorded = &ns->authority.identity;
+	IdgenIdentity here;
+	IdgenIdentityVerdict verdict;
+
+	if (!ns->has_identity)
+		return false;
+	idgen_identity_read(&here);
+	verdict = idgen_identity_compare(recorded, &here);
+	if (verdict == IDGEN_IDENTITY_OTHER_TIMELINE)
+	{
+		IdgenPromotionFacts facts = promotion_facts(ns, &here);
+		IdgenIdentity moved = *recorded;
+
+		if (!idgen_identity_is_in_place(recorded, &here, &facts))
+			return false;
+		moved.timeline = here.timeline;
+		verdict = idgen_identity_compare(&moved, &here);
+	}
+	return verdict == IDGEN_IDENTITY_SAME || verdict == IDGEN_IDENTITY_OTHER_FILES;
+}
+
+/*
  * Are the files the recorded ones, but older than what was granted from them?
  * Then an old copy of the data directory was copied over the present one.
  * That did not overwrite the newest file of bounds, whose name has a higher

@@ -19,6 +19,7 @@ typedef enum IdgenOwnership
 
 extern IdgenOwnership idgen_fence_verify(const IdgenNamespace *ns,
 										 IdgenError *error);
+extern bool idgen_fence_is_here(const IdgenNamespace *ns);
 extern void idgen_fence_raise(const IdgenNamespace *ns, int64 above);
 extern void idgen_fence_take_over(const IdgenNamespace *ns);
 

@@ -287,3 +287,66 @@ idgen_quorum_wait(XLogRecPtr position, int64 until_us)
 	}
 	return true;
 }
+
+/*
+ * Does the process in one of the places of WAL senders send physical WAL to a server that
+ * has not flushed it up to a position?  Then *name is that of the server.  A receiver that
+ * never says what it has flushed is no server.
+ */
+static bool
+lags(int i, XLogRecPtr position, char *name)
+{
+	WalSnd	   *sender = &WalSndCtl->walsnds[i];
+	int			count;
+	pid_t		pid;
+	bool		behind;
+
+	SpinLockAcquire(&sender->mutex);
+	pid = sender->pid;
+	behind = pid != 0 && !XLogRecPtrIsInvalid(sender->flush) &&
+		(sender->flush < position || sender->flush > sender->sentPtr);
+	SpinLockRelease(&sender->mutex);
+	if (!behind)
+		return false;
+	count = pgstat_fetch_stat_numbackends();
+	for (int j = 1; j <= count; j++)
+	{
+		const PgBackendStatus *status = idgen_backend_status(j);
+
+		if (status == NULL || status->st_procpid != pid)
+			continue;
+		strlcpy(name, status->st_appname, NAMEDATALEN);
+		return status->st_backendType == B_WAL_SENDER && !OidIsValid(status->st_databaseid);
+	}
+	return false;
+}
+
+/*
+ * By a session: wait until every physical standby that is connected has flushed a position.
+ * False if one has not by a monotonic time; *name is then that of the standby.
+ */
+bool
+idgen_quorum_wait_for_all(XLogRecPtr position, int64 until_us, char *name)
+{
+	static uint32 wait_event = 0;
+	int			i = 0;
+
+	if (wait_event == 0)
+		wait_event = idgen_wait_event("IdgenStandbys");
+	while (i < max_wal_senders)
+	{
+		pgstat_clear_backend_activity_snapshot();
+		if (!lags(i, position, name))
+		{
+			i++;
+			continue;
+		}
+		if (idgen_clock_monotonic_us() >= until_us)
+			return false;
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 LOOK_EVERY_MS, wait_event);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+	return true;
+}

@@ -33,5 +33,6 @@ extern bool idgen_quorum_available(IdgenQuorum *quorum, IdgenError *error,
 extern XLogRecPtr idgen_quorum_here(void);
 extern XLogRecPtr idgen_quorum_confirmed(IdgenQuorum *quorum);
 extern bool idgen_quorum_wait(XLogRecPtr position, int64 until_us);
+extern bool idgen_quorum_wait_for_all(XLogRecPtr position, int64 until_us, char *name);
 
 #endif							/* IDGEN_QUORUM_H */

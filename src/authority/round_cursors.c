@@ -174,8 +174,7 @@ open_cursor(IdgenRound *round, IdgenJob *job, bool only_one, IdgenError *error)
 	if (slot < 0)
 	{
 		idgen_error_set(error, IDGEN_ERROR_UNAVAILABLE,
-						"All idgen cursors of this server are in use, and this database or the owner of the namespace already has its share.",
-						"Raise \"idgen.max_cursors\", which needs a restart, or lower \"idgen.max_workers_per_namespace\".");
+						IDGEN_DETAIL_POOL_FULL, IDGEN_HINT_POOL_FULL);
 		return IDGEN_OUTCOME_RETRY;
 	}
 	decision = idgen_round_add(round, job, first.worker, first.mark, &first.grant);

@@ -6,10 +6,10 @@
 
 #include "authority/round.h"
 
-#include "commands/dbcommands.h"
 #include "miscadmin.h"
 
 #include "authority/fence.h"
+#include "catalog/dropped.h"
 #include "catalog/integrity.h"
 #include "catalog/mark_rows.h"
 #include "catalog/namespace_rows.h"
@@ -52,6 +52,8 @@ find_namespace(const IdgenRound *round, IdgenJob *job)
 	else if (ns->row.retired || !ns->row.issuing)
 		refuse_job(job, IDGEN_ERROR_RETIRED,
 				   ns->row.retired ? NULL : "It was created for decoding only.", NULL);
+	else if (ns->row.handed_over)
+		refuse_job(job, IDGEN_ERROR_HANDED_OVER, NULL, NULL);
 	else if (ns->format_changed)
 		refuse_job(job, IDGEN_ERROR_UNAVAILABLE, IDGEN_DETAIL_FORMAT_CHANGED,
 				   IDGEN_HINT_FORMAT_CHANGED);
@@ -124,7 +126,7 @@ bring_marks(IdgenJob *job)
 			return false;
 		case IDGEN_LOAD_DAMAGED:
 			refuse_job(job, IDGEN_ERROR_UNAVAILABLE,
-					   "Its high-water marks were changed from outside: they do not add up to what was granted.",
+					   IDGEN_DETAIL_MARKS_DAMAGED,
 					   DAMAGED_HINT);
 			return false;
 		case IDGEN_LOAD_ROW_CHANGED:
@@ -133,39 +135,6 @@ bring_marks(IdgenJob *job)
 			return false;
 	}
 	return false;
-}
-
-/* The first tick that begins at a Unix ms or later; 0 for 0. */
-static int64
-tick_from(const IdgenLayout *layout, int64 unix_ms)
-{
-	if (unix_ms == 0)
-		return 0;
-	return Min(idgen_layout_tick_at(layout, unix_ms - 1) + 1,
-			   idgen_layout_tick_count(layout));
-}
-
-/*
- * The tick at which a namespace that was never granted from begins: after what
- * was issued from namespaces that were dropped.  For one of the same name it
- * waits however long that takes, even if all that is known is a bound, a
- * horizon past the longest grant.  For one of another name it waits only if
- * that takes no longer than max_clock_error, as is the case unless the dropped
- * one ran far ahead of the clock, or this one has long ticks.
- */
-static int64
-begins_at(const IdgenRound *round, const IdgenLayout *layout, const char *name)
-{
-	int64		near_ms = round->clock.latest_ms + idgen_max_clock_error_ms;
-	char	   *database_name = get_database_name(MyDatabaseId);
-	int64		same_ms = idgen_ended_dropped_until(MyDatabaseId,
-													database_name ? database_name : "",
-													name, near_ms + 2 * IDGEN_HORIZON_MS_MAX);
-	int64		any = tick_from(layout, idgen_ended_dropped_anywhere(near_ms));
-
-	if (any > idgen_layout_tick_at(layout, near_ms))
-		any = 0;
-	return Max(tick_from(layout, same_ms), any);
 }
 
 /*
@@ -182,7 +151,7 @@ begin_after_dropped(const IdgenRound *round, IdgenJob *job)
 		idgen_marks_highest(job->marks) > job->marks->floor;
 	if (job->marks->begun)
 		return true;
-	begin = begins_at(round, &job->ns->row.layout, job->name);
+	begin = idgen_dropped_begin(&job->ns->row.layout, job->name, round->clock.latest_ms);
 	if (begin <= job->marks->floor)
 		return true;
 	idgen_namespace_rows_raise_floor(job->name, begin);

@@ -1,6 +1,7 @@
 /*
  * dropped.c
- *		Read what namespaces that are being dropped have granted.
+ *		Read what namespaces that are being dropped have granted, and say where their
+ *		successors begin.
  *
  * A namespace of the same name that is created later must begin after all that was
  * granted under it.
@@ -11,7 +12,9 @@
 
 #include "access/relation.h"
 #include "access/tableam.h"
+#include "commands/dbcommands.h"
 #include "executor/tuptable.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
@@ -285,4 +288,38 @@ idgen_dropped_read(Oid table, IdgenDroppedTables *tables)
 	tables->marks = dropped.marks;
 	tables->mark_count = dropped.count;
 	tables->is_quorum = dropped.is_quorum;
+}
+
+/* The first tick that begins at a Unix ms or later; 0 for 0. */
+int64
+idgen_dropped_tick(const IdgenLayout *layout, int64 unix_ms)
+{
+	if (unix_ms == 0)
+		return 0;
+	return Min(idgen_layout_tick_at(layout, unix_ms - 1) + 1,
+			   idgen_layout_tick_count(layout));
+}
+
+/*
+ * The tick at which a namespace that was never granted from begins: after what
+ * was issued from namespaces that were dropped, or whose creation was rolled back.
+ * For one of the same name it waits however long that takes, even if all that is
+ * known is a bound, a horizon past the longest grant.  For one of another name it
+ * waits only if that takes no longer than max_clock_error, as is the case unless the
+ * dropped one ran far ahead of the clock, or this one has long ticks.  No grant
+ * begins before latest_ms anyway.
+ */
+int64
+idgen_dropped_begin(const IdgenLayout *layout, const char *name, int64 latest_ms)
+{
+	int64		near_ms = latest_ms + idgen_max_clock_error_ms;
+	char	   *database_name = get_database_name(MyDatabaseId);
+	int64		same_ms = idgen_ended_dropped_until(MyDatabaseId,
+													database_name ? database_name : "",
+													name, near_ms + 2 * IDGEN_HORIZON_MS_MAX);
+	int64		any = idgen_dropped_tick(layout, idgen_ended_dropped_anywhere(near_ms));
+
+	if (any > idgen_layout_tick_at(layout, near_ms))
+		any = 0;
+	return Max(idgen_dropped_tick(layout, same_ms), any);
 }

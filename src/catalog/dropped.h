@@ -1,12 +1,14 @@
 /*
  * dropped.h
- *		What namespaces whose tables are being dropped have granted.
+ *		What namespaces that are being dropped have granted, and where their successors
+ *		begin.
  */
 #ifndef IDGEN_DROPPED_H
 #define IDGEN_DROPPED_H
 
 #include "postgres.h"
 
+#include "core/layout.h"
 #include "shmem/ended.h"
 
 typedef struct IdgenDroppedTables
@@ -20,5 +22,8 @@ typedef struct IdgenDroppedTables
 } IdgenDroppedTables;
 
 extern void idgen_dropped_read(Oid table, IdgenDroppedTables *tables);
+extern int64 idgen_dropped_tick(const IdgenLayout *layout, int64 unix_ms);
+extern int64 idgen_dropped_begin(const IdgenLayout *layout, const char *name,
+								 int64 latest_ms);
 
 #endif							/* IDGEN_DROPPED_H */

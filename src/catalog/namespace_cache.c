@@ -65,11 +65,12 @@ missing_namespace(const char *name, IdgenDeadline deadline)
 	IdgenAuthorityRow authority;
 	IdgenNamespaceRow row;
 	TransactionId xmin;
+	bool		inserted;
 	IdgenError	error;
 
 	if (!idgen_tables_find())
 		undefined_namespace(name);
-	if (idgen_scan_authority(name, &authority, &xmin, deadline))
+	if (idgen_scan_authority(name, &authority, &xmin, &inserted, deadline))
 		idgen_error_set(&error, IDGEN_ERROR_UNAVAILABLE,
 						"Its row in table \"idgen_namespace\" was deleted from outside.",
 						IDGEN_HINT_ROW_LOST);
@@ -109,6 +110,7 @@ refresh(IdgenNamespace *ns, IdgenDeadline deadline)
 	uint64		version;
 	IdgenAuthorityRow authority;
 	TransactionId xmin = InvalidTransactionId;
+	bool		inserted = false;
 	bool		has_identity;
 
 	/* the version afterwards: finding the tables may process invalidations */
@@ -117,7 +119,7 @@ refresh(IdgenNamespace *ns, IdgenDeadline deadline)
 	version = idgen_namespace_version;
 	if (!idgen_scan_namespace(ns->name, &ns->row, deadline))
 		return false;
-	has_identity = idgen_scan_authority(ns->name, &authority, &xmin, deadline);
+	has_identity = idgen_scan_authority(ns->name, &authority, &xmin, &inserted, deadline);
 	ns->has_identity = has_identity;
 	ns->format_changed = false;
 	if (!has_identity)
@@ -135,6 +137,12 @@ refresh(IdgenNamespace *ns, IdgenDeadline deadline)
 			ns->row.split_parts != authority.split_modulus;
 	}
 	ns->made_here = has_identity && TransactionIdIsCurrentTransactionId(xmin);
+
+	/*
+	 * a session inserts the identity of a namespace only if it creates the
+	 * namespace
+	 */
+	ns->created_here = ns->made_here && inserted;
 	ns->quorum = ns->row.durability == IDGEN_DURABILITY_QUORUM;
 	ns->run_ahead = ns->row.run_ahead_ms / ns->row.layout.tick_ms;
 	ns->version = version;

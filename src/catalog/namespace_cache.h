@@ -24,7 +24,9 @@ typedef struct IdgenNamespace
 	IdgenNamespaceRow row;
 	bool		has_identity;
 	bool		format_changed; /* since its identity was recorded */
-	bool		made_here;		/* by the transaction in progress */
+	bool		made_here;		/* its identity, by the transaction in
+								 * progress */
+	bool		created_here;	/* the namespace, by that transaction */
 	IdgenAuthorityRow authority;
 	bool		quorum;			/* its durability */
 	int64		run_ahead;		/* ticks */

@@ -75,8 +75,8 @@ idgen_namespace_rows_accept(const char *name)
  * -------------------------------------------------------------------- */
 
 /* Was anything ever granted from a namespace, or was it ever fenced? */
-static bool
-ever_granted(const char *name)
+bool
+idgen_namespace_rows_ever_granted(const char *name)
 {
 	bool		isnull;
 
@@ -135,7 +135,7 @@ idgen_namespace_rows_insert(const IdgenNamespaceRow *row,
 		/* an identity without a row: the row was deleted from outside */
 		has_identity = idgen_query_run_for(IDGEN_SQL_FIND_AUTHORITY, row->name) > 0;
 		*copied = (idgen_query_run(IDGEN_SQL_INSERT_FLOOR, values, NULL) == 0 ||
-				   ever_granted(row->name)) && !has_identity;
+				   idgen_namespace_rows_ever_granted(row->name)) && !has_identity;
 		if (*copied || has_identity)
 			idgen_namespace_rows_check_marks(row);
 		else
@@ -226,7 +226,7 @@ idgen_namespace_rows_claim_unused(const char *name, const IdgenAuthorityRow *spl
 
 	/* two queries, so that the second one sees what the lock has waited for */
 	unused = idgen_query_run(IDGEN_SQL_LOCK_SPLIT, values, NULL) > 0 &&
-		!ever_granted(name);
+		!idgen_namespace_rows_ever_granted(name);
 	if (unused)
 		idgen_query_run(IDGEN_SQL_UPDATE_SPLIT, values, NULL);
 	idgen_query_end();
@@ -380,4 +380,34 @@ idgen_namespace_rows_retire(const char *name)
 	if (held)
 		note_changed_row(name);
 	idgen_tables_announce();
+}
+
+/*
+ * Write the ticket that a namespace has given or adopted last, and whether it is handed
+ * over.  A session that restores calls this, too.
+ */
+void
+idgen_namespace_rows_write_ticket(const char *name, bool handed_over,
+								  const IdgenHandOver *ticket)
+{
+	Datum		values[4] = {
+		CStringGetTextDatum(name), BoolGetDatum(handed_over),
+		UUIDPGetDatum(&ticket->number), Int64GetDatum(ticket->greatest_id)
+	};
+	bool		held = idgen_namespace_rows_hold(name);
+
+	idgen_query_run(IDGEN_SQL_UPDATE_TICKET, values, NULL);
+	if (held)
+		note_changed_row(name);
+	idgen_tables_announce();
+}
+
+/*
+ * Drop the marks of all workers: a ticket has told until when IDs were issued, and the
+ * floor is past that.  The caller computes the sums again.
+ */
+void
+idgen_namespace_rows_drop_marks(const char *name)
+{
+	(void) idgen_query_run_for(IDGEN_SQL_DELETE_MARKS, name);
 }

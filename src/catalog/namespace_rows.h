@@ -56,7 +56,11 @@ extern void idgen_namespace_rows_write_lineage(const char *name,
 											   const pg_uuid_t *lineage);
 extern bool idgen_namespace_rows_hold(const char *name);
 extern void idgen_namespace_rows_accept(const char *name);
+extern bool idgen_namespace_rows_ever_granted(const char *name);
 extern void idgen_namespace_rows_retire(const char *name);
+extern void idgen_namespace_rows_write_ticket(const char *name, bool handed_over,
+											  const IdgenHandOver *ticket);
+extern void idgen_namespace_rows_drop_marks(const char *name);
 extern bool idgen_namespace_rows_floor(const char *name, IdgenFloorRow *row);
 
 #endif							/* IDGEN_NAMESPACE_ROWS_H */

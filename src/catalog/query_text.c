@@ -19,7 +19,8 @@
 const IdgenQueryText idgen_query_texts[IDGEN_QUERY_COUNT] = {
 	[IDGEN_SQL_INSERT_NAMESPACE] = {
 		"INSERT INTO {namespace} VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,"
-		" $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)"
+		" $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,"
+		" $23, $24, $25)"
 		" ON CONFLICT DO NOTHING", IDGEN_NAMESPACE_END - 1,
 		{IDGEN_NAMESPACE_COLUMNS(IDGEN_COLUMN_TYPE)}
 	},
@@ -292,6 +293,13 @@ const IdgenQueryText idgen_query_texts[IDGEN_QUERY_COUNT] = {
 	},
 	[IDGEN_SQL_RETIRE_NAMESPACE] = {
 		"UPDATE ONLY {namespace} SET retired = true WHERE name = $1", 1, {TEXTOID}
+	},
+	[IDGEN_SQL_UPDATE_TICKET] = {
+		"UPDATE ONLY {namespace} SET handed_over = $2, ticket = $3, ticket_id = $4"
+		" WHERE name = $1", 4, {TEXTOID, BOOLOID, UUIDOID, INT8OID}
+	},
+	[IDGEN_SQL_DELETE_MARKS] = {
+		"DELETE FROM ONLY {worker} WHERE namespace = $1", 1, {TEXTOID}
 	},
 	[IDGEN_SQL_UPDATE_AUTHORITY] = {
 		"INSERT INTO {authority} VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,"

@@ -52,12 +52,13 @@ granted_nothing(const char *name, bool *has_identity)
 	IdgenAuthorityRow authority;
 	IdgenIdentity here;
 	TransactionId xmin;
+	bool		inserted;
 	bool		isnull;
 
 	*has_identity = idgen_query_run_for(IDGEN_SQL_LOCK_SPLIT, name) > 0;
 	if (*has_identity)
 	{
-		if (!idgen_scan_authority(name, &authority, &xmin, IDGEN_DEADLINE_UNSET))
+		if (!idgen_scan_authority(name, &authority, &xmin, &inserted, IDGEN_DEADLINE_UNSET))
 			return false;
 		idgen_identity_read(&here);
 		if (idgen_identity_compare(&authority.identity, &here) != IDGEN_IDENTITY_SAME)
@@ -123,6 +124,8 @@ merge_policy(const IdgenNamespaceRow *row)
  * are not dumped.  Marks are none, because they may have been restored just
  * before.  The row of the identity, which every grant updates, is locked; a
  * namespace without an identity grants nothing.
+ *
+ * With the lineage comes the ticket: what was handed over stays so.
  */
 static void
 merge_lineage(const IdgenNamespaceRow *row)
@@ -133,8 +136,22 @@ merge_lineage(const IdgenNamespaceRow *row)
 	idgen_query_run_for(IDGEN_SQL_LOCK_SPLIT, row->name);
 	idgen_query_run_for(IDGEN_SQL_GRANTED_HERE, row->name);
 	if (!DatumGetBool(idgen_query_value(0, 1, &isnull)))
+	{
 		idgen_namespace_rows_write_lineage(row->name, &row->lineage);
+		idgen_namespace_rows_write_ticket(row->name, row->handed_over, &row->ticket);
+	}
 	idgen_query_end();
+}
+
+/*
+ * Does a restored row say that the namespace was handed over, and ours knows nothing of
+ * that?  Ours may be what has gone on with it.
+ */
+static bool
+is_handed_over_later(const IdgenNamespaceRow *ours, const IdgenNamespaceRow *row)
+{
+	return row->handed_over &&
+		!idgen_same_uuid(&ours->ticket.number, &row->ticket.number);
 }
 
 /*
@@ -166,6 +183,12 @@ idgen_restore_namespace(const IdgenNamespaceRow *row)
 		merge_policy(row);
 	if (!idgen_same_uuid(&ours.lineage, &row->lineage))
 		merge_lineage(row);
+	else if (is_handed_over_later(&ours, row))
+	{
+		idgen_query_begin(row->name);
+		idgen_namespace_rows_write_ticket(row->name, true, &row->ticket);
+		idgen_query_end();
+	}
 	if (row->retired && !ours.retired)
 	{
 		idgen_query_begin(row->name);
@@ -262,7 +285,8 @@ idgen_restore_notice_namespace(const IdgenNamespaceRow *row)
 
 	if (!idgen_scan_namespace(row->name, &ours, IDGEN_DEADLINE_UNSET))
 		return IDGEN_NOTICE_UNKNOWN;
-	if (idgen_layout_same(&ours.layout, &row->layout) && (ours.retired || !row->retired))
+	if (idgen_layout_same(&ours.layout, &row->layout) && (ours.retired || !row->retired) &&
+		!is_handed_over_later(&ours, row))
 		return IDGEN_NOTICE_NOTHING;
 	idgen_query_begin(row->name);
 	copied = forget_identity(row->name);

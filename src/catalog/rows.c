@@ -61,6 +61,9 @@ idgen_rows_read_namespace(const Datum *columns, IdgenNamespaceRow *row)
 	read_text(columns[IDGEN_NAMESPACE_OWNER - 1], row->owner, NAMEDATALEN);
 	row->split_parts = DatumGetInt32(columns[IDGEN_NAMESPACE_SPLIT_PARTS - 1]);
 	row->lineage = *DatumGetUUIDP(columns[IDGEN_NAMESPACE_LINEAGE - 1]);
+	row->handed_over = DatumGetBool(columns[IDGEN_NAMESPACE_HANDED_OVER - 1]);
+	row->ticket.number = *DatumGetUUIDP(columns[IDGEN_NAMESPACE_TICKET - 1]);
+	row->ticket.greatest_id = DatumGetInt64(columns[IDGEN_NAMESPACE_TICKET_ID - 1]);
 	return idgen_durability_parse(durability, &row->durability) &&
 		idgen_promotion_parse(promotion, &row->promotion);
 }
@@ -95,6 +98,9 @@ idgen_rows_write_namespace(const IdgenNamespaceRow *row, Datum *columns)
 	columns[IDGEN_NAMESPACE_ACQUIRE_ROLES - 1] = no_roles;
 	columns[IDGEN_NAMESPACE_SPLIT_PARTS - 1] = Int32GetDatum(row->split_parts);
 	columns[IDGEN_NAMESPACE_LINEAGE - 1] = UUIDPGetDatum(&row->lineage);
+	columns[IDGEN_NAMESPACE_HANDED_OVER - 1] = BoolGetDatum(row->handed_over);
+	columns[IDGEN_NAMESPACE_TICKET - 1] = UUIDPGetDatum(&row->ticket.number);
+	columns[IDGEN_NAMESPACE_TICKET_ID - 1] = Int64GetDatum(row->ticket.greatest_id);
 }
 
 /* Read the identity in a row of idgen_authority. */

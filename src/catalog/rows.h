@@ -14,6 +14,7 @@
 
 #include "core/layout.h"
 #include "core/takeover.h"
+#include "hand_over.h"
 
 /* Where a grant must be stored before it is used. */
 typedef enum IdgenDurability
@@ -42,6 +43,9 @@ typedef struct IdgenNamespaceRow
 	char		owner[NAMEDATALEN];
 	int32		split_parts;	/* of the workers; 1 = not split */
 	pg_uuid_t	lineage;		/* which ID space it is, on whatever server */
+	bool		handed_over;	/* to whoever adopts the ticket: no IDs are
+								 * issued here */
+	IdgenHandOver ticket;		/* the last one given or adopted */
 } IdgenNamespaceRow;
 
 /* Privileges on a namespace, which are given to names of roles. */

@@ -128,11 +128,11 @@ idgen_scan_namespace(const char *name, IdgenNamespaceRow *row, IdgenDeadline dea
 
 /*
  * Read a row of idgen_authority; false if there is none.  *xmin is the
- * transaction that made this row version.
+ * transaction that made this row version; *inserted says that it is the first one.
  */
 bool
 idgen_scan_authority(const char *name, IdgenAuthorityRow *row, TransactionId *xmin,
-					 IdgenDeadline deadline)
+					 bool *inserted, IdgenDeadline deadline)
 {
 	IdgenScan	scan;
 	bool		exists;
@@ -145,6 +145,7 @@ idgen_scan_authority(const char *name, IdgenAuthorityRow *row, TransactionId *xm
 		require_columns(&scan, IDGEN_AUTHORITY_BEGIN + 1, IDGEN_AUTHORITY_END - 1);
 		idgen_rows_read_authority(scan.columns, row);
 		*xmin = HeapTupleHeaderGetXmin(scan.tuple->t_data);
+		*inserted = (scan.tuple->t_data->t_infomask & HEAP_UPDATED) == 0;
 	}
 	end_scan(&scan);
 	return exists;

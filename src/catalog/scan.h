@@ -13,7 +13,8 @@
 extern bool idgen_scan_namespace(const char *name, IdgenNamespaceRow *row,
 								 IdgenDeadline deadline);
 extern bool idgen_scan_authority(const char *name, IdgenAuthorityRow *row,
-								 TransactionId *xmin, IdgenDeadline deadline);
+								 TransactionId *xmin, bool *inserted,
+								 IdgenDeadline deadline);
 extern bool idgen_scan_privileged(const char *name, IdgenPrivilege privilege,
 								  Oid role, IdgenDeadline deadline);
 extern bool idgen_scan_holder(int64 incarnation, IdgenHolderRow *row);

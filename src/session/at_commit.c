@@ -31,6 +31,7 @@
 #include "catalog/tables.h"
 #include "clock.h"
 #include "error.h"
+#include "session/first_use.h"
 #include "shmem/authorities.h"
 #include "shmem/counters.h"
 #include "shmem/ended.h"
@@ -163,6 +164,7 @@ extension_dropped(Oid table)
 {
 	IdgenDroppedTables tables = {0};
 
+	idgen_first_use_drop();
 	if (drop_begun())
 		return;
 	if (OidIsValid(table))
@@ -241,6 +243,28 @@ idgen_at_commit_kill(const char *namespace_name)
 {
 	if (idgen_shared != NULL && !is_pending_change(namespace_name))
 		(void) add_pending(IDGEN_KILL_CHANGED, MyDatabaseId, namespace_name);
+}
+
+/*
+ * The Unix ms until which a namespace was granted that this transaction has dropped with
+ * the extension; 0 if it has dropped none of that name.  The authority process grants
+ * nothing more of it.
+ */
+int64
+idgen_at_commit_dropped_until(const char *namespace_name)
+{
+	int64		until_ms = 0;
+	ListCell   *cell;
+
+	foreach(cell, pending)
+	{
+		const IdgenDroppedTables *tables = &((IdgenPendingKill *) lfirst(cell))->tables;
+
+		for (int i = 0; i < tables->mark_count; i++)
+			if (strcmp(tables->marks[i].namespace_name, namespace_name) == 0)
+				until_ms = Max(until_ms, tables->marks[i].granted_ms);
+	}
+	return until_ms;
 }
 
 /* --------------------------------------------------------------------
@@ -323,19 +347,24 @@ transaction_ended(XactEvent event, void *arg)
 	{
 		case XACT_EVENT_COMMIT:
 			kill_pending();
+			idgen_first_use_forget();
 			pending = NIL;
 			break;
 		case XACT_EVENT_ABORT:
+			idgen_first_use_roll_back(1);
 			withdraw_pending_ends();
 			pending = NIL;
 			break;
 		case XACT_EVENT_PREPARE:
+			idgen_first_use_forget();
 			pending = NIL;
 			break;
 		case XACT_EVENT_PRE_PREPARE:
 			refuse_prepare();
+			idgen_first_use_finish();
 			break;
 		case XACT_EVENT_PRE_COMMIT:
+			idgen_first_use_finish();
 			record_pending_ends();
 			break;
 		case XACT_EVENT_PARALLEL_COMMIT:
@@ -355,6 +384,7 @@ subtransaction_ended(SubXactEvent event, SubTransactionId mine,
 	switch (event)
 	{
 		case SUBXACT_EVENT_ABORT_SUB:
+			idgen_first_use_roll_back(level);
 			foreach(cell, pending)
 			{
 				if (((IdgenPendingKill *) lfirst(cell))->nest_level >= level)
@@ -362,6 +392,7 @@ subtransaction_ended(SubXactEvent event, SubTransactionId mine,
 			}
 			break;
 		case SUBXACT_EVENT_COMMIT_SUB:
+			idgen_first_use_hand_up(level);
 			foreach(cell, pending)
 			{
 				IdgenPendingKill *entry = lfirst(cell);

@@ -9,5 +9,6 @@
 
 extern void idgen_at_commit_install(void);
 extern void idgen_at_commit_kill(const char *namespace_name);
+extern int64 idgen_at_commit_dropped_until(const char *namespace_name);
 
 #endif							/* IDGEN_AT_COMMIT_H */

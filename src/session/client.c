@@ -173,12 +173,39 @@ idgen_client_fence(const char *name, int64 above)
 	finish_request(&request, &answer);
 }
 
+/* The format in a ticket must be that of the namespace. */
+static void
+check_ticket(const IdgenNamespace *ns, const IdgenTicketText *ticket)
+{
+	char		format[IDGEN_FORMAT_MAX];
+	int64_t		tick;
+	int64_t		worker;
+	int64_t		sequence;
+
+	idgen_rows_format_text(&ns->row.layout, format);
+	if (strcmp(format, ticket->format) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the ticket has another format than namespace \"%s\"", ns->name),
+				 errdetail("The format of the ticket is \"%s\", that of the namespace \"%s\".",
+						   ticket->format, format),
+				 errhint("Adopt the ticket for a namespace of the same format.")));
+	if (ticket->hand_over.greatest_id != 0 &&
+		idgen_layout_decode(&ns->row.layout, ticket->hand_over.greatest_id, &tick, &worker,
+							&sequence) != IDGEN_FIT_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the ticket has an ID that namespace \"%s\" cannot have", ns->name),
+				 errhint("Pass the ticket as idgen_hand_over_namespace() has returned it.")));
+}
+
 /*
- * Adopt a namespace.  Workers of -1 stay as they are; above is an ID, or 0.
+ * Adopt a namespace.  Workers of -1 stay as they are; above is an ID, or 0; the ticket
+ * may be NULL.
  */
 void
 idgen_client_adopt(const char *name, int64 above, int32 first_worker,
-				   int32 last_worker)
+				   int32 last_worker, const IdgenTicketText *ticket)
 {
 	IdgenRequest request;
 	IdgenAnswer answer;
@@ -188,6 +215,12 @@ idgen_client_adopt(const char *name, int64 above, int32 first_worker,
 
 	check_above(ns, above);
 	request.above = above;
+	if (ticket != NULL)
+	{
+		check_ticket(ns, ticket);
+		request.ticket = ticket->hand_over;
+		request.lineage = ticket->lineage;
+	}
 	if (first_worker >= 0 || last_worker >= 0)
 	{
 		request.first_worker = first_worker >= 0 ? first_worker :
@@ -199,6 +232,24 @@ idgen_client_adopt(const char *name, int64 above, int32 first_worker,
 		idgen_policy_check(&row);
 	}
 	finish_request(&request, &answer);
+}
+
+/*
+ * Hand a namespace over, and fill in the ticket.  The caller waits for the standbys
+ * before it shows the ticket to anybody.
+ */
+void
+idgen_client_hand_over(const char *name, IdgenTicketText *ticket)
+{
+	IdgenRequest request;
+	IdgenAnswer answer;
+	const IdgenNamespace *ns = begin_owner_request(&request, IDGEN_REQUEST_HAND_OVER, name,
+												   "idgen_hand_over_namespace()");
+
+	finish_request(&request, &answer);
+	ticket->hand_over = answer.ticket;
+	ticket->lineage = ns->row.lineage;
+	idgen_rows_format_text(&ns->row.layout, ticket->format);
 }
 
 /* --------------------------------------------------------------------

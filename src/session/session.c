@@ -103,6 +103,8 @@ check_namespace(const IdgenNamespace *ns)
 	else if (!ns->row.issuing)
 		idgen_error_set(&error, IDGEN_ERROR_RETIRED,
 						"It was created for decoding only.", NULL);
+	else if (ns->row.handed_over)
+		idgen_error_set(&error, IDGEN_ERROR_HANDED_OVER, NULL, NULL);
 	else if (!ns->has_identity &&
 			 idgen_on_copied_authority != IDGEN_ON_COPIED_FENCE)
 		idgen_error_set(&error, IDGEN_ERROR_COPIED,
@@ -136,7 +138,8 @@ open_session(IdgenSession *session, IdgenDeadline deadline)
 	if (ns->row.restricted)
 		check_user(ns, deadline);
 	check_namespace(ns);
-	idgen_namespace_require_committed(ns);
+	if (!ns->created_here)
+		idgen_namespace_require_committed(ns);
 
 	if (!ns->has_identity ||
 		!idgen_same_uuid(&session->uuid, &ns->authority.uuid))
@@ -149,8 +152,7 @@ open_session(IdgenSession *session, IdgenDeadline deadline)
 /*
  * The session of a namespace to issue from, and the deadline of the call that
  * opens it.  The name is not terminated.  Errors: 55000 if the library was not
- * preloaded or the namespace was created by the transaction in progress, 42704,
- * 42501, and those of check_namespace.
+ * preloaded, 42704, 42501, and those of check_namespace.
  */
 IdgenSession *
 idgen_session_open(const char *name, int name_length, IdgenDeadline *deadline)

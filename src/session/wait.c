@@ -16,6 +16,7 @@
 
 #include "clock.h"
 #include "session/cause.h"
+#include "session/first_use.h"
 #include "settings.h"
 #include "shmem/counters.h"
 #include "shmem/lock.h"
@@ -103,16 +104,31 @@ post_request(IdgenCall *call, bool another_cursor)
 	return idgen_queue_post(&request);
 }
 
-/* Ask for one more cursor, without waiting for it. */
-void
+/*
+ * Ask for grants, and with another_cursor for one more cursor, without waiting for
+ * them.  True if they are there already, because the namespace is this transaction's
+ * own.
+ */
+static bool
+ask(IdgenCall *call, bool another_cursor)
+{
+	IdgenError	error;
+
+	if (call->session->ns->created_here)
+		return idgen_first_use_grant(call->session, another_cursor, &error);
+	(void) post_request(call, another_cursor);
+	return false;
+}
+
+/* Ask for one more cursor, without waiting for it; true if it is there already. */
+bool
 idgen_wait_wish_for_cursor(IdgenCall *call)
 {
 	IdgenSession *session = call->session;
 
 	session->contentions = 0;
-	if (session->ref_count > 0 &&
-		session->ref_count < idgen_max_workers_per_namespace)
-		(void) post_request(call, true);
+	return session->ref_count > 0 &&
+		session->ref_count < idgen_max_workers_per_namespace && ask(call, true);
 }
 
 /* --------------------------------------------------------------------
@@ -183,8 +199,7 @@ wait_for_lock(IdgenCall *call, const IdgenPass *pass)
 	{
 		/* ask for another cursor, or for grants to those that are not locked */
 		session->contentions = 0;
-		(void) post_request(call, session->ref_count <
-							idgen_max_workers_per_namespace);
+		(void) ask(call, session->ref_count < idgen_max_workers_per_namespace);
 	}
 	CHECK_FOR_INTERRUPTS();
 	nap_from_us = idgen_clock_monotonic_us();
@@ -213,6 +228,32 @@ pause_after_vain(IdgenCall *call)
 }
 
 /*
+ * In the transaction that created the namespace nobody else is asked.  What stands in
+ * the way may pass in time.
+ */
+static void
+grant_here(IdgenCall *call, const IdgenPass *pass)
+{
+	IdgenError	error;
+
+	if (idgen_first_use_grant(call->session, false, &error))
+	{
+		/* a grant can be over before it is used */
+		if (++call->vain_count > 1 && idgen_clock_monotonic_us() > call->deadline)
+			idgen_cause_report(call, pass);
+		CHECK_FOR_INTERRUPTS();
+		return;
+	}
+	if (passes_in_time(call, &error))
+	{
+		sleep_until(call, monotonic_at(error.until_ms));
+		return;
+	}
+	idgen_error_strengthen(&call->error, &error);
+	idgen_cause_report(call, pass);
+}
+
+/*
  * Ask the authority for grants and wait for its answer.  A grant is never in the
  * answer: it is published in a cursor, where the next pass finds it, unless other
  * sessions have used it up before.
@@ -226,6 +267,11 @@ wait_for_grant(IdgenCall *call, const IdgenPass *pass)
 	bool		answered;
 	int64		late_us;
 
+	if (call->session->ns->created_here)
+	{
+		grant_here(call, pass);
+		return;
+	}
 	if (call->vain_count > 1)
 		pause_after_vain(call);
 	ticket = post_request(call, false);
@@ -266,11 +312,14 @@ wait_for_tick(IdgenCall *call, const IdgenPass *pass)
 {
 	int64		retry_ms;
 	int64		retry_us;
+	bool		granted = false;
 
 	if (pass->dry)
-		(void) post_request(call, false);
+		granted = ask(call, false);
 	else if (pass->spent)
-		idgen_wait_wish_for_cursor(call);
+		granted = idgen_wait_wish_for_cursor(call);
+	if (granted)
+		return;
 	if (!call->may_wait ||
 		!idgen_layout_unix_ms(&call->session->ns->row.layout,
 							  Max(pass->retry_at, 0), &retry_ms))
@@ -362,7 +411,7 @@ void
 idgen_wait_over(IdgenCall *call)
 {
 	if (is_contended(call->session))
-		idgen_wait_wish_for_cursor(call);
+		(void) idgen_wait_wish_for_cursor(call);
 	call->running_since_us = 0;
 	call->vain_us = 0;
 	call->vain_count = 0;

@@ -62,6 +62,6 @@ extern void idgen_wait_begin(IdgenCall *call, IdgenSession *session,
 							 IdgenDeadline deadline);
 extern void idgen_wait_after(IdgenCall *call, const IdgenPass *pass);
 extern void idgen_wait_over(IdgenCall *call);
-extern void idgen_wait_wish_for_cursor(IdgenCall *call);
+extern bool idgen_wait_wish_for_cursor(IdgenCall *call);
 
 #endif							/* IDGEN_WAIT_H */

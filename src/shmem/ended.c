@@ -21,6 +21,10 @@
  * and creates in a loop does not wait.  After a crash the bound stands; it
  * lies at most a horizon later.
  *
+ * A namespace that is used in the transaction that creates it has a bound as well, before
+ * its first ID.  Until that transaction ends, the bound counts only in the file: should
+ * there be a crash, the namespace is gone, and the bound is what is known of it.
+ *
  * Whatever can fail or wait happens before the commit.  A drop that is rolled back leaves
  * a bound that nobody asks for: the namespace lives, and was granted from.
  */
@@ -85,8 +89,17 @@ is_used(const IdgenEnded *entry)
 static int64
 latest_ms(const IdgenEnded *entry)
 {
-	return Max(Max(entry->issued_ms, entry->inherited_ms),
+	return Max(Max(Max(entry->issued_ms, entry->inherited_ms), entry->uncommitted_ms),
 			   Max(entry->bound_ms, entry->dropped_ms));
+}
+
+/* Until when an entry is needed: an open transaction will ask until when it issued. */
+static int64
+needed_until_ms(const IdgenEnded *entry)
+{
+	if (entry->uncommitted_ms > 0 || entry->begin_ms > 0)
+		return PG_INT64_MAX;
+	return latest_ms(entry);
 }
 
 /*
@@ -130,9 +143,9 @@ make_entry(Oid database, const char *namespace_name)
 	{
 		entry = &state()->entries[i];
 		if (is_used(oldest) &&
-			(!is_used(entry) || latest_ms(entry) < latest_ms(oldest)))
+			(!is_used(entry) || needed_until_ms(entry) < needed_until_ms(oldest)))
 			oldest = entry;
-		if (latest_ms(entry) <= now_ms)
+		if (needed_until_ms(entry) <= now_ms)
 			past++;
 		else if (entry->database == database)
 			mine++;
@@ -184,6 +197,17 @@ raise_bound(IdgenEnded *entry, const char *database_name, int64 bound_ms)
 	entry->version = ++state()->version;
 }
 
+/*
+ * Until when IDs were issued under the name of a namespace that is not committed: before
+ * its transaction, or in it by cursors that have ended.
+ */
+static int64
+issued_uncommitted(const IdgenEnded *entry)
+{
+	return Max(entry->dropped_ms, pg_atomic_read_u32(&state()->missed) == 0 ?
+			   entry->issued_ms : entry->uncommitted_ms);
+}
+
 /* --------------------------------------------------------------------
  * The area, and its file
  * -------------------------------------------------------------------- */
@@ -225,7 +249,8 @@ kept_since_ms(void)
 static bool
 is_worth_saving(const IdgenEnded *entry, int64 since_ms)
 {
-	return is_used(entry) && Max(entry->bound_ms, entry->dropped_ms) > since_ms;
+	return is_used(entry) &&
+		Max(Max(entry->bound_ms, entry->dropped_ms), entry->uncommitted_ms) > since_ms;
 }
 
 /* Copy the entries that are worth saving, and note which version that is. */
@@ -238,8 +263,14 @@ copy_entries(IdgenEnded *copies, uint64 *version)
 	lock_entries(LW_SHARED);
 	*version = state()->version;
 	for (int i = 0; i < IDGEN_ENDED_MAX; i++)
-		if (is_worth_saving(&state()->entries[i], since_ms))
-			copies[count++] = state()->entries[i];
+	{
+		if (!is_worth_saving(&state()->entries[i], since_ms))
+			continue;
+		copies[count] = state()->entries[i];
+		copies[count].dropped_ms = Max(copies[count].dropped_ms,
+									   copies[count].uncommitted_ms);
+		count++;
+	}
 	unlock_entries();
 	return count;
 }
@@ -366,8 +397,104 @@ idgen_ended_overtook(Oid database, const char *namespace_name,
 }
 
 /* --------------------------------------------------------------------
+ * In the transaction that creates a namespace
+ * -------------------------------------------------------------------- */
+
+/*
+ * A namespace is created in the transaction that has dropped another one of its name,
+ * from which IDs up to after_ms were granted.  Until the commit nobody knows whether they
+ * are issued.
+ */
+void
+idgen_ended_begin_after(Oid database, const char *namespace_name, int64 after_ms)
+{
+	IdgenEnded *entry;
+
+	lock_entries(LW_EXCLUSIVE);
+	entry = need_entry(database, namespace_name);
+	entry->begin_ms = Max(entry->begin_ms, after_ms);
+	unlock_entries();
+}
+
+/*
+ * A grant will let IDs be issued up to end_ms from a namespace that is not committed.
+ * When this returns, the file says so.  The bound is raised by ahead_ms more, so
+ * that it need not be raised for each grant.
+ */
+void
+idgen_ended_promise_uncommitted(Oid database, const char *namespace_name, int64 end_ms,
+								int64 ahead_ms)
+{
+	char	   *database_name = get_database_name(database);
+	IdgenEnded *entry;
+	uint64		wanted;
+	bool		unsaved;
+
+	lock_entries(LW_EXCLUSIVE);
+	entry = need_entry(database, namespace_name);
+	if (end_ms > entry->uncommitted_ms)
+	{
+		entry->uncommitted_ms = end_ms + ahead_ms;
+		raise_bound(entry, database_name, 0);
+	}
+	wanted = entry->version;
+	unsaved = wanted > state()->saved_version;
+	unlock_entries();
+	if (unsaved)
+		save_up_to(wanted);
+}
+
+/*
+ * The transaction that created a namespace ends, and the cursors have been killed: what
+ * they issued takes the place of the bound, unless the end of one could not be noted.
+ * *until_ms is what holds now, 0 if nothing was issued.  False if the lock cannot be had;
+ * then the bound stands.
+ */
+bool
+idgen_ended_settle_uncommitted(Oid database, const char *namespace_name, int64 *until_ms)
+{
+	IdgenEnded *entry;
+
+	*until_ms = 0;
+	if (!idgen_lock_within(&state()->lock, LW_EXCLUSIVE, WITHIN_US))
+		return false;
+	entry = find_entry(database, namespace_name);
+	if (entry != NULL && entry->uncommitted_ms > 0)
+	{
+		*until_ms = issued_uncommitted(entry);
+		entry->dropped_ms = *until_ms;
+		entry->uncommitted_ms = 0;
+		entry->version = ++state()->version;
+	}
+	if (entry != NULL)
+		entry->begin_ms = 0;
+	unlock_entries();
+	return true;
+}
+
+/* --------------------------------------------------------------------
  * Ends
  * -------------------------------------------------------------------- */
+
+/*
+ * Until when has a namespace of this database issued IDs, if all its cursors have ended?
+ * False if that is not known; grants to external generators are not counted.
+ */
+bool
+idgen_ended_issued_until(Oid database, const char *namespace_name, int64 *until_ms)
+{
+	const IdgenEnded *entry;
+	bool		known;
+
+	if (!idgen_lock_within(&state()->lock, LW_SHARED, WITHIN_US))
+		return false;
+	entry = find_entry(database, namespace_name);
+	known = entry != NULL && entry->whole && pg_atomic_read_u32(&state()->missed) == 0;
+	if (known)
+		*until_ms = Max(entry->issued_ms, entry->inherited_ms);
+	unlock_entries();
+	return known;
+}
 
 /*
  * A cursor that issued until issued_ms was killed.  This is called at commit,
@@ -619,7 +746,8 @@ idgen_ended_dropped_until(Oid database, const char *database_name,
 						   within(entry, limit_ms,
 								  strcmp(entry->database_name, database_name) == 0));
 		else if (entry->database == database)
-			until_ms = Max(until_ms, entry->dropped_ms);
+			until_ms = Max(Max(until_ms, entry->begin_ms), entry->uncommitted_ms > 0 ?
+						   issued_uncommitted(entry) : entry->dropped_ms);
 	}
 	unlock_entries();
 	return until_ms;

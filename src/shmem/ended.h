@@ -39,6 +39,12 @@ typedef struct IdgenEnded
 								 * tables */
 	int64		undo_ms;		/* "dropped_ms" before the drop that has not
 								 * ended */
+	int64		uncommitted_ms; /* bound of what is issued in the transaction
+								 * that has created the namespace; in the
+								 * file, as part of dropped_ms */
+	int64		begin_ms;		/* where the namespace begins that the
+								 * transaction in progress has created, after
+								 * it had dropped another one of the name */
 	uint64		version;		/* the version of the state that has this
 								 * bound */
 } IdgenEnded;
@@ -85,9 +91,20 @@ extern bool idgen_ended_overtook(Oid database, const char *namespace_name,
 								 int64 reached_ms, int64 *bound_ms);
 extern void idgen_ended_save(void);
 
+/* --- in the transaction that creates a namespace */
+extern void idgen_ended_begin_after(Oid database, const char *namespace_name,
+									int64 after_ms);
+extern void idgen_ended_promise_uncommitted(Oid database, const char *namespace_name,
+											int64 end_ms, int64 ahead_ms);
+extern bool idgen_ended_settle_uncommitted(Oid database, const char *namespace_name,
+										   int64 *until_ms);
+
 /* --- the end of a cursor; these cannot fail */
 extern void idgen_ended_note(Oid database, const char *namespace_name,
 							 int64 issued_ms, int64 *patience_us);
+
+extern bool idgen_ended_issued_until(Oid database, const char *namespace_name,
+									 int64 *until_ms);
 
 /* --- a drop: before the commit, and after the transaction */
 extern void idgen_ended_bound_cursor(Oid database, const char *namespace_name,

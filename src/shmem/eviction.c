@@ -20,6 +20,9 @@
  * the shares of other databases.  A further cursor of a namespace that has one
  * takes none from anybody.
  *
+ * A cursor of a namespace that is not committed is not taken: the session that
+ * created it could get no other from anybody.
+ *
  * The authority process of the evicted cursor's database ends the incarnation when it
  * finds the cursor gone.
  */
@@ -70,7 +73,7 @@ list_holdings(IdgenHolding *holdings, int64 now_ms)
 		uint64		word = idgen_slot_read(i, &info);
 		IdgenHolding *holding = &holdings[count];
 
-		if (idgen_slot_phase(word) != IDGEN_SLOT_ACTIVE)
+		if (idgen_slot_phase(word) != IDGEN_SLOT_ACTIVE || info.uncommitted)
 			continue;
 		holding->slot = i;
 		holding->generation = idgen_slot_generation(word);

@@ -5,8 +5,9 @@
  * slot.c says how one slot changes hands; here are the walks over all slots.
  *
  * After the walk that kills the cursors of what was dropped or changed, no
- * cursor of it comes to life.  Every cursor is reserved inside the transaction
- * of a round.  That transaction holds RowExclusiveLock on all of idgen's
+ * cursor of it comes to life.  Every cursor but those of uncommitted namespaces, which
+ * first_use.c kills itself, is reserved inside the transaction of a round.  That
+ * transaction holds RowExclusiveLock on all of idgen's
  * tables from its begin to its commit and has read from them what the
  * namespace is, so it conflicts with
  *
@@ -107,7 +108,10 @@ idgen_pool_list(Oid database, const pg_uuid_t *namespace_uuid,
 	return count;
 }
 
-/* All active cursors of a database, for its authority process. */
+/*
+ * All active cursors of a database, for its authority process.  It knows nothing of
+ * namespaces that are not committed.
+ */
 int
 idgen_pool_survey(Oid database, IdgenCursorSurvey *surveys, int surveys_max)
 {
@@ -120,7 +124,8 @@ idgen_pool_survey(Oid database, IdgenCursorSurvey *surveys, int surveys_max)
 		IdgenSlotInfo info;
 		uint64		word = idgen_slot_read(i, &info);
 
-		if (idgen_slot_phase(word) != IDGEN_SLOT_ACTIVE || info.database != database)
+		if (idgen_slot_phase(word) != IDGEN_SLOT_ACTIVE || info.database != database ||
+			info.uncommitted)
 			continue;
 		survey->slot = i;
 		survey->worker = info.worker;
@@ -141,6 +146,75 @@ idgen_pool_survey(Oid database, IdgenCursorSurvey *surveys, int surveys_max)
 	return count;
 }
 
+/*
+ * Does a slot hold a worker of a namespace?  A dead cursor does not: what it issued has
+ * been noted.
+ */
+static bool
+holds_worker(int index, Oid database, const pg_uuid_t *namespace_uuid, int32 *worker)
+{
+	IdgenSlotInfo info;
+	uint64		word = idgen_slot_read(index, &info);
+
+	if (!idgen_slot_has_owner(word) || idgen_slot_phase(word) == IDGEN_SLOT_DEAD ||
+		info.database != database || !idgen_same_uuid(&info.namespace_uuid, namespace_uuid))
+		return false;
+	*worker = info.worker;
+	return true;
+}
+
+/*
+ * The workers that cursors and reservations of a namespace hold, ascending, at most
+ * workers_max of them.  Returns their number.
+ */
+int
+idgen_pool_workers(Oid database, const pg_uuid_t *namespace_uuid, int64 *workers,
+				   int workers_max)
+{
+	int			count = 0;
+
+	for (int i = 0; i < idgen_slot_count() && count < workers_max; i++)
+	{
+		int32		worker;
+		int			at = count;
+
+		if (!holds_worker(i, database, namespace_uuid, &worker))
+			continue;
+		while (at > 0 && workers[at - 1] > worker)
+			at--;
+		if (at > 0 && workers[at - 1] == worker)
+			continue;
+		memmove(&workers[at + 1], &workers[at], (count - at) * sizeof(int64));
+		workers[at] = worker;
+		count++;
+	}
+	return count;
+}
+
+/*
+ * May a process keep the slot that it has just reserved?  Not if another slot holds the
+ * same worker, or if the namespace has more than workers_max.  Of two processes of which
+ * one must give up, at least one finds the other.
+ */
+bool
+idgen_pool_may_keep(int slot, const IdgenSlotInfo *owner, int workers_max)
+{
+	int			count = 1;
+
+	pg_memory_barrier();
+	for (int i = 0; i < idgen_slot_count(); i++)
+	{
+		int32		worker;
+
+		if (i == slot ||
+			!holds_worker(i, owner->database, &owner->namespace_uuid, &worker))
+			continue;
+		if (worker == owner->worker || ++count > workers_max)
+			return false;
+	}
+	return true;
+}
+
 /* How many slots have a cursor, or are reserved for one? */
 int
 idgen_pool_count(void)
@@ -156,6 +230,26 @@ idgen_pool_count(void)
 			count++;
 	}
 	return count;
+}
+
+/*
+ * May there be one more cursor of a namespace that is not committed?  Nobody can take
+ * such cursors away, so half of the slots are kept for those of others.  Several processes
+ * that ask at once may exceed that by a few.
+ */
+bool
+idgen_pool_has_room_uncommitted(void)
+{
+	int			count = 0;
+
+	for (int i = 0; i < idgen_slot_count(); i++)
+	{
+		IdgenSlotInfo info;
+
+		if (idgen_slot_has_owner(idgen_slot_read(i, &info)) && info.uncommitted)
+			count++;
+	}
+	return count < Max(idgen_slot_count() / 2, 1);
 }
 
 /* How many cursors were taken from one namespace for another? */
@@ -343,7 +437,7 @@ is_orphan(int slot, int64 now_ms, uint64 *generation)
 	uint64		word = idgen_slot_read(slot, &info);
 	int64		granted_until_ms;
 
-	if (idgen_slot_phase(word) != IDGEN_SLOT_ACTIVE)
+	if (idgen_slot_phase(word) != IDGEN_SLOT_ACTIVE || info.uncommitted)
 		return false;
 	*generation = idgen_slot_generation(word);
 	granted_until_ms = info.epoch_ms + info.tick_ms *
@@ -394,8 +488,9 @@ claim_any(uint64 generation)
 /*
  * Reserve a slot for a cursor about to be activated; -1 if there is none.  "only_one"
  * says that its namespace has no other.  *generation tells this reservation from every
- * other one, and becomes the cursor's.  Only by the authority process of the database,
- * inside the transaction that activates the cursor.
+ * other one, and becomes the cursor's.  By the authority process of the database,
+ * inside the transaction that activates the cursor, or inside the transaction that has
+ * created the namespace.
  */
 int
 idgen_pool_reserve(const IdgenSlotInfo *owner, bool only_one, uint64 *generation)
@@ -419,6 +514,15 @@ idgen_pool_activate(int slot, uint64 generation, const IdgenGrant *grant)
 {
 	if (idgen_slot_activate(slot, generation, grant))
 		cursors_changed();
+}
+
+/* Give a cursor a further grant, which is durable; false if it does not get it. */
+bool
+idgen_pool_publish(const IdgenCursorRef *ref, const IdgenGrant *grant, int64 now)
+{
+	int			slot = (int) ((IdgenSlotPadded *) ref->slot - idgen_shared->slots->slots);
+
+	return idgen_slot_publish(slot, ref->generation, grant, now);
 }
 
 /*
@@ -447,7 +551,7 @@ idgen_pool_release_reserved(Oid database, uint64 after)
 		IdgenSlotInfo info;
 		uint64		word = idgen_slot_read(i, &info);
 
-		if (idgen_slot_phase(word) == IDGEN_SLOT_RESERVED &&
+		if (idgen_slot_phase(word) == IDGEN_SLOT_RESERVED && !info.uncommitted &&
 			idgen_slot_is_meant(&target, word, &info))
 			idgen_slot_unreserve(i, idgen_slot_generation(word));
 	}

@@ -61,17 +61,23 @@ extern void idgen_pool_init(void *memory, int tranche);
 extern uint64 idgen_pool_version(void);
 extern int	idgen_pool_list(Oid database, const pg_uuid_t *namespace_uuid,
 							IdgenCursorRef *refs, int refs_max);
+extern int	idgen_pool_workers(Oid database, const pg_uuid_t *namespace_uuid,
+							   int64 *workers, int workers_max);
+extern bool idgen_pool_has_room_uncommitted(void);
+extern bool idgen_pool_may_keep(int slot, const IdgenSlotInfo *owner, int workers_max);
 extern int	idgen_pool_count(void);
 extern uint64 idgen_pool_evicted_count(void);
 extern bool *idgen_pool_accounts_in_use(void);
 extern IdgenIssued *idgen_pool_issued(void);
 
-/* --- take slots and give them back; by the authority process */
+/* --- take slots and give them back; by the authority process or session/first_use.c */
 extern int	idgen_pool_survey(Oid database, IdgenCursorSurvey *surveys,
 							  int surveys_max);
 extern int	idgen_pool_reserve(const IdgenSlotInfo *owner, bool only_one,
 							   uint64 *generation);
 extern void idgen_pool_activate(int slot, uint64 generation, const IdgenGrant *grant);
+extern bool idgen_pool_publish(const IdgenCursorRef *ref, const IdgenGrant *grant,
+							   int64 now);
 extern uint64 idgen_pool_last_generation(void);
 extern void idgen_pool_release_reserved(Oid database, uint64 after);
 extern void idgen_pool_kill_slot(int slot, uint64 generation);

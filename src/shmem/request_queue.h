@@ -11,6 +11,7 @@
 #include "utils/uuid.h"
 
 #include "error.h"
+#include "hand_over.h"
 
 typedef enum IdgenRequestKind
 {
@@ -22,7 +23,8 @@ typedef enum IdgenRequestKind
 	IDGEN_REQUEST_END,			/* the same, by the owner of the namespace */
 	IDGEN_REQUEST_RETIRE,		/* the end of a namespace */
 	IDGEN_REQUEST_FENCE,		/* a fence on demand */
-	IDGEN_REQUEST_ADOPT			/* a copy becomes an authority of its own */
+	IDGEN_REQUEST_ADOPT,		/* a copy becomes an authority of its own */
+	IDGEN_REQUEST_HAND_OVER		/* another server is to go on */
 } IdgenRequestKind;
 
 #define IDGEN_TOKEN_HASH_SIZE	32	/* SHA-256 */
@@ -54,6 +56,8 @@ typedef struct IdgenRequest
 	int64		above;			/* an ID, or 0 */
 	int32		first_worker;	/* -1 = unchanged */
 	int32		last_worker;
+	IdgenHandOver ticket;		/* adoption; the nil uuid = none */
+	pg_uuid_t	lineage;		/* of the ticket */
 } IdgenRequest;
 
 /* How a request, or what a round does for a namespace, came out. */
@@ -68,8 +72,8 @@ typedef enum IdgenOutcome
 } IdgenOutcome;
 
 /*
- * The answer; the fields after the error are a grant, if a grant was asked
- * for.
+ * The answer.  From the worker to the end it is a grant, if one was asked for; the ticket
+ * is that of a hand-over.
  */
 typedef struct IdgenAnswer
 {
@@ -81,6 +85,7 @@ typedef struct IdgenAnswer
 	int64		grant_id;
 	int64		start_ms;		/* since the epoch of the namespace */
 	int64		end_ms;
+	IdgenHandOver ticket;
 } IdgenAnswer;
 
 typedef enum IdgenQueueState

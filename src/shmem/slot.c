@@ -7,11 +7,12 @@
  * that has CLAIMED or KILLED a slot writes its next phase plainly, because
  * nobody else may change the word then.
  *
- *	claim		FREE -> CLAIMED		by the authority process whose swap succeeds.  It
- *									writes whose the slot is.
- *	reserve		CLAIMED -> RESERVED	by that process, before the activation is committed
+ *	claim		FREE -> CLAIMED		by the authority process whose swap succeeds, or by
+ *									a session that issues from the namespace that its
+ *									transaction has created.  It writes whose the slot is.
+ *	reserve		CLAIMED -> RESERVED	by that process, before the first grant is durable
  *	unreserve	RESERVED -> FREE	by anybody: nothing was issued
- *	activate	RESERVED -> ACTIVE	after the commit, under the slot's lock.  It fails
+ *	activate	RESERVED -> ACTIVE	when it is durable, under the slot's lock.  It fails
  *									if the reservation is over.
  *	kill		ACTIVE -> KILLED	by anybody.  The process whose swap succeeds notes
  *									until when the cursor issued,

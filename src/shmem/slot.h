@@ -31,8 +31,9 @@
 typedef enum IdgenSlotPhase
 {
 	IDGEN_SLOT_ACTIVE,
-	IDGEN_SLOT_CLAIMED,			/* an authority process is writing whose it is */
-	IDGEN_SLOT_RESERVED,		/* that process is committing the activation */
+	IDGEN_SLOT_CLAIMED,			/* a process is writing whose it is */
+	IDGEN_SLOT_RESERVED,		/* that process is making its first grant
+								 * durable */
 	IDGEN_SLOT_KILLED,			/* issues no more; its killer notes until when
 								 * it did */
 	IDGEN_SLOT_DEAD,			/* that is noted; free once nobody is inside
@@ -76,7 +77,7 @@ typedef union IdgenSlotPadded
 } IdgenSlotPadded;
 
 /*
- * Whose slot is it?  Written by the authority process that has CLAIMED the slot, and
+ * Whose slot is it?  Written by the process that has CLAIMED the slot, and
  * constant from then on until the slot is FREE.  Read without a lock: what was read is
  * true if the word was the same before and after.
  */
@@ -93,6 +94,8 @@ typedef struct IdgenSlotInfo
 								 * -1 = none */
 	Oid			owner;			/* role that owns the namespace */
 	int64		since_ms;		/* Unix time of the reservation */
+	bool		uncommitted;	/* of the transaction that created the
+								 * namespace, whose sessions grant to it */
 } IdgenSlotInfo;
 
 /* What was issued on one account by cursors that are gone.  Atomic. */
@@ -139,7 +142,7 @@ extern uint64 idgen_slot_read(int index, IdgenSlotInfo *info);
 extern bool idgen_slot_is_meant(const IdgenTarget *target, uint64 word,
 								const IdgenSlotInfo *info);
 
-/* --- from claim to grant; by the authority process */
+/* --- from claim to grant; by the authority process, or see IdgenSlotInfo.uncommitted */
 extern bool idgen_slot_claim(int index, uint64 generation);
 extern void idgen_slot_reserve(int index, uint64 generation, const IdgenSlotInfo *owner);
 extern bool idgen_slot_activate(int index, uint64 generation, const IdgenGrant *grant);

@@ -177,6 +177,21 @@ row_name(TriggerData *trigger, Oid relid)
  * Merging restored rows
  * -------------------------------------------------------------------- */
 
+/* Can a row have its ticket? */
+static bool
+ticket_fits(const IdgenNamespaceRow *row)
+{
+	int64_t		tick;
+	int64_t		worker;
+	int64_t		sequence;
+
+	if (idgen_hand_over_is_none(&row->ticket))
+		return !row->handed_over && row->ticket.greatest_id == 0;
+	return row->ticket.greatest_id == 0 ||
+		idgen_layout_decode(&row->layout, row->ticket.greatest_id, &tick, &worker,
+							&sequence) == IDGEN_FIT_OK;
+}
+
 /* Read a restored row of idgen_namespace; an error if no namespace can have it. */
 static void
 read_namespace(TriggerData *trigger, IdgenNamespaceRow *row)
@@ -203,6 +218,8 @@ read_namespace(TriggerData *trigger, IdgenNamespaceRow *row)
 		(check != IDGEN_LAYOUT_SHORT_FIELD || row->issuing))
 		invalid("No namespace can have this format.");
 	idgen_policy_check(row);
+	if (!ticket_fits(row))
+		invalid("No hand-over of this namespace can have written this ticket.");
 }
 
 static bool
@@ -213,7 +230,7 @@ merge_namespace(TriggerData *trigger)
 
 	read_namespace(trigger, &row);
 	keep = idgen_restore_namespace(&row);
-	if (!keep && row.retired)
+	if (!keep && (row.retired || row.handed_over))
 		idgen_at_commit_kill(row.name);
 	return keep;
 }

@@ -14,14 +14,19 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "authority/quorum.h"
 #include "catalog/identity.h"
 #include "catalog/namespace_rows.h"
 #include "catalog/policy.h"
 #include "catalog/tables.h"
 #include "clock.h"
+#include "deadline.h"
+#include "error.h"
 #include "random.h"
 #include "session/client.h"
+#include "session/first_use.h"
 #include "sql/arguments.h"
+#include "sql/ticket.h"
 
 /* A range with at least this many workers has promotion policy "split" by default. */
 #define SPLIT_WORKERS_MIN 16
@@ -234,7 +239,9 @@ idgen_create_namespace(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_DUPLICATE_OBJECT),
 				 errmsg("namespace \"%s\" already exists", row.name)));
-	if (copied)
+	if (!copied)
+		idgen_first_use_begin(row.name, &authority.uuid);
+	else
 		ereport(WARNING,
 				(errmsg("namespace \"%s\" begins as a copy", row.name),
 				 errdetail("Marks of this name were restored earlier, and the database that they come from may still issue IDs."),
@@ -274,13 +281,40 @@ Datum
 idgen_adopt_namespace(PG_FUNCTION_ARGS)
 {
 	char	   *name = name_argument(fcinfo, "idgen_adopt_namespace()");
+	IdgenTicketText ticket;
 
 	if ((!PG_ARGISNULL(2) && PG_GETARG_INT32(2) < 0) ||
 		(!PG_ARGISNULL(3) && PG_GETARG_INT32(3) < 0))
 		idgen_arguments_invalid("first_worker and last_worker must not be negative",
 								NULL);
+	if (!PG_ARGISNULL(4))
+		idgen_ticket_read(PG_GETARG_JSONB_P(4), &ticket);
 	idgen_client_adopt(name, PG_ARGISNULL(1) ? 0 : PG_GETARG_INT64(1),
 					   PG_ARGISNULL(2) ? -1 : PG_GETARG_INT32(2),
-					   PG_ARGISNULL(3) ? -1 : PG_GETARG_INT32(3));
+					   PG_ARGISNULL(3) ? -1 : PG_GETARG_INT32(3),
+					   PG_ARGISNULL(4) ? NULL : &ticket);
 	PG_RETURN_VOID();
+}
+
+/*
+ * A standby that has not received the hand-over would go on with the namespace if it were
+ * promoted.  So the ticket is shown when all that are connected have received it.
+ */
+PG_FUNCTION_INFO_V1(idgen_hand_over_namespace);
+Datum
+idgen_hand_over_namespace(PG_FUNCTION_ARGS)
+{
+	char	   *name = name_argument(fcinfo, "idgen_hand_over_namespace()");
+	int64		until_us = idgen_deadline_of_command_from(idgen_clock_monotonic_us());
+	char		standby[NAMEDATALEN];
+	IdgenTicketText ticket;
+
+	idgen_client_hand_over(name, &ticket);
+	if (!idgen_quorum_wait_for_all(idgen_quorum_here(), until_us, standby))
+		ereport(ERROR,
+				(errcode(ERRCODE_IDGEN_UNAVAILABLE),
+				 errmsg("namespace \"%s\" is handed over, but not all standbys know it", name),
+				 errdetail("Standby \"%s\" has not confirmed it.", standby),
+				 errhint("Call idgen_hand_over_namespace() again for the ticket, or disconnect the standby. Do not promote a standby that has not received the hand-over.")));
+	PG_RETURN_DATUM(idgen_ticket_write(&ticket));
 }

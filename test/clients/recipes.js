@@ -4,6 +4,8 @@
 //   recipes.js PAGE PACKAGES HOST PORT USER      each client uses the database of its name
 'use strict';
 const fs = require('fs');
+const os = require('os');
+const path = require('path');
 const { createRequire } = require('module');
 
 const [page, packages, host, port, user] = process.argv.slice(2);
@@ -58,11 +60,20 @@ const clients = {
     const { pgTable, bigint, text: textColumn } = load('drizzle-orm/pg-core');
     const { sql } = load('drizzle-orm');
     const { drizzle } = load('drizzle-orm/node-postgres');
+    const { migrate } = load('drizzle-orm/node-postgres/migrator');
     const pool = new (load('pg').Pool)(connection('drizzle'));
     const db = drizzle(pool);
     const orders = new Function('pgTable', 'bigint', 'text', 'sql', recipe('Drizzle') + 'return orders;')(pgTable, bigint, textColumn, sql);
-    await db.execute(sql`CREATE EXTENSION idgen`);
-    await db.execute(sql`CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT ${orders.id.default} NOT NULL, item text)`);
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drizzle'));
+    fs.mkdirSync(path.join(folder, 'meta'));
+    const tags = ['0000_extension', '0001_orders'];
+    fs.writeFileSync(path.join(folder, 'meta', '_journal.json'), JSON.stringify({ version: '7', dialect: 'postgresql',
+      entries: tags.map((tag, idx) => ({ idx, version: '7', when: 1700000000000 + idx, tag, breakpoints: true })) }));
+    fs.writeFileSync(path.join(folder, `${tags[0]}.sql`), 'CREATE EXTENSION idgen;');
+    fs.writeFileSync(path.join(folder, `${tags[1]}.sql`), "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT idgen_next() NOT NULL, item text);\n--> statement-breakpoint\nINSERT INTO orders (item) VALUES ('seed');");
+    await migrate(db, { migrationsFolder: folder });
+    fs.rmSync(folder, { recursive: true });
+    check(true, 'Drizzle: migrate creates the extension, the table and rows in one transaction');
     const ids = (await db.insert(orders).values(items).returning()).map((row) => row.id);
     check(rise(ids) && typeof ids[0] === 'bigint', 'Drizzle: IDs are BigInt with mode bigint');
     const lossy = pgTable('orders', { id: bigint({ mode: 'number' }), item: textColumn() });
@@ -83,11 +94,10 @@ const clients = {
         await runner.query("INSERT INTO orders (item) VALUES ('seed')");
       }
     }
-    const mode = text.match(/`migrationsTransactionMode: '(\w+)'`/)[1];
-    const source = new DataSource({ ...connection('typeorm'), username: user, type: 'postgres', entities: [Order], migrations: [Extension1700000000001, Orders1700000000002], migrationsTransactionMode: mode });
+    const source = new DataSource({ ...connection('typeorm'), username: user, type: 'postgres', entities: [Order], migrations: [Extension1700000000001, Orders1700000000002] });
     await source.initialize();
     await source.runMigrations();
-    check(true, 'TypeORM: migrations create the extension, the table and rows in one run');
+    check(true, 'TypeORM: migrations create the extension, the table and rows in one transaction');
     const repository = source.getRepository('orders');
     const ids = (await repository.save(items.map((item) => ({ ...item })))).map((row) => row.id);
     check(ids.every((id) => typeof id === 'string') && new Set(ids).size === 100, 'TypeORM: IDs are strings');
@@ -135,7 +145,6 @@ const clients = {
   async knex() {
     const knex = load('knex')({ client: 'pg', connection: connection('knex') });
     const extension = { up: (db) => db.raw('CREATE EXTENSION idgen'), down: () => {} };
-    new Function('exports', text.match(/`exports\.config = (.*?)`/)[0].slice(1, -1))(extension);
     const orders = {
       async up(db) {
         await new AsyncFunction('knex', recipe('Knex'))(db);
@@ -147,7 +156,7 @@ const clients = {
     await knex.migrate.latest({
       migrationSource: { getMigrations: async () => Object.keys(migrations), getMigrationName: (name) => name, getMigration: async (name) => migrations[name] },
     });
-    check(true, 'Knex: migrations create the extension, the table and rows in one run');
+    check(true, 'Knex: migrations create the extension, the table and rows');
     const ids = (await knex('orders').insert(items).returning('id')).map((row) => row.id);
     check(rise(ids) && typeof ids[0] === 'string', 'Knex: IDs are strings');
     check((await knex.raw(default_of)).rows[0].text === 'idgen_next()', 'Knex: the table has the default');
@@ -155,10 +164,19 @@ const clients = {
   },
 
   async kysely() {
-    const { Kysely, PostgresDialect, sql } = load('kysely');
+    const { Kysely, Migrator, PostgresDialect, sql } = load('kysely');
     const db = new Kysely({ dialect: new PostgresDialect({ pool: new (load('pg').Pool)(connection('kysely')) }) });
-    await sql`CREATE EXTENSION idgen`.execute(db);
-    await new AsyncFunction('db', 'sql', recipe('Kysely'))(db, sql);
+    const migrations = {
+      '1_extension': { up: (one) => sql`CREATE EXTENSION idgen`.execute(one) },
+      '2_orders': {
+        async up(one) {
+          await new AsyncFunction('db', 'sql', recipe('Kysely'))(one, sql);
+          await one.insertInto('orders').values({ item: 'seed' }).execute();
+        },
+      },
+    };
+    const { error } = await new Migrator({ db, provider: { getMigrations: async () => migrations } }).migrateToLatest();
+    check(!error, 'Kysely: migrations create the extension, the table and rows in one transaction', String(error));
     const ids = (await db.insertInto('orders').values(items).returning('id').execute()).map((row) => row.id);
     check(rise(ids) && typeof ids[0] === 'string', 'Kysely: IDs are strings');
     check((await db.introspection.getTables()).map((table) => `${table.schema}.${table.name}`).filter((name) => /^public\.idgen_(?!stat)/.test(name)).length === 0,

@@ -31,7 +31,8 @@ SELECT set_eq(
         || '::interval, restricted boolean DEFAULT false, issuing boolean DEFAULT true) void',
     'idgen_acquire_grant(namespace text, incarnation bigint, request_id uuid, token text, after_grant bigint, length interval DEFAULT NULL::interval) idgen_acquired',
     'idgen_activate(namespace text DEFAULT ''default''::text, OUT worker integer, OUT incarnation bigint, OUT grant_id bigint, OUT start_ms bigint, OUT end_ms_exclusive bigint, OUT format text, OUT token text) record',
-    'idgen_adopt_namespace(name text, above bigint DEFAULT NULL::bigint, first_worker integer DEFAULT NULL::integer, last_worker integer DEFAULT NULL::integer) void',
+    'idgen_adopt_namespace(name text, above bigint DEFAULT NULL::bigint, first_worker integer DEFAULT NULL::integer, last_worker integer DEFAULT NULL::integer, ticket jsonb DEFAULT NULL::jsonb) void',
+    'idgen_hand_over_namespace(name text) jsonb',
     'idgen_allow(namespace text, grantee regrole, privilege text) void',
     'idgen_alter_namespace(name text, grant_interval interval DEFAULT NULL::interval, durability text DEFAULT NULL::text, promotion text DEFAULT NULL::text, run_ahead interval DEFAULT NULL::interval, restricted boolean DEFAULT NULL::boolean, owner regrole DEFAULT NULL::regrole) void',
     'idgen_confirm_clock() void',
@@ -68,7 +69,7 @@ SELECT set_eq(
 SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE provolatile = 'v'$$,
     ARRAY['idgen_next', 'idgen_next_batch', 'idgen_next_json', 'idgen_create_namespace', 'idgen_retire_namespace', 'idgen_guard',
     'idgen_alter_namespace', 'idgen_allow', 'idgen_disallow', 'idgen_activate', 'idgen_acquire_grant', 'idgen_deactivate',
-    'idgen_end_incarnation', 'idgen_adopt_namespace', 'idgen_fence_namespace', 'idgen_confirm_clock',
+    'idgen_end_incarnation', 'idgen_adopt_namespace', 'idgen_hand_over_namespace', 'idgen_fence_namespace', 'idgen_confirm_clock',
     'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_authority_process', 'idgen_stat_reset'],
     'functions that issue, change or look into shared memory are volatile');
 SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE provolatile = 's'$$,
@@ -78,7 +79,7 @@ SELECT is_empty($$SELECT signature FROM functions WHERE provolatile = 'i'$$, 'no
 SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE proparallel <> 's'$$,
     ARRAY['idgen_create_namespace', 'idgen_retire_namespace', 'idgen_guard',
     'idgen_alter_namespace', 'idgen_allow', 'idgen_disallow', 'idgen_activate', 'idgen_acquire_grant', 'idgen_deactivate',
-    'idgen_end_incarnation', 'idgen_adopt_namespace', 'idgen_fence_namespace', 'idgen_confirm_clock', 'idgen_stat_reset',
+    'idgen_end_incarnation', 'idgen_adopt_namespace', 'idgen_hand_over_namespace', 'idgen_fence_namespace', 'idgen_confirm_clock', 'idgen_stat_reset',
     'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_authority_process'],
     'functions that issue or decode are parallel safe, and those that change or watch are not');
 SELECT set_eq($$SELECT proname::text FROM functions WHERE proparallel = 'r'$$,
@@ -142,7 +143,7 @@ CREATE FUNCTION pg_temp.columns(t regclass) RETURNS text LANGUAGE sql AS $$
     FROM pg_attribute WHERE attrelid = t AND attnum > 0 AND NOT attisdropped $$;
 SELECT is(pg_temp.columns('_idgen.idgen_namespace'), 'name text!, kind text!, timestamp_bits integer!, worker_bits integer!, sequence_bits integer!, '
     'epoch_ms bigint!, tick_ms bigint!, horizon_ms bigint!, grant_interval_ms bigint!, run_ahead_ms bigint!, first_worker integer!, '
-    'last_worker integer!, durability text!, promotion text!, restricted boolean!, issuing boolean!, retired boolean!, owner text!, issue_roles text[]!, acquire_roles text[]!, split_parts integer!, lineage uuid!',
+    'last_worker integer!, durability text!, promotion text!, restricted boolean!, issuing boolean!, retired boolean!, owner text!, issue_roles text[]!, acquire_roles text[]!, split_parts integer!, lineage uuid!, handed_over boolean!, ticket uuid!, ticket_id bigint!',
     '_idgen.idgen_namespace has exactly these columns');
 SELECT is(pg_temp.columns('_idgen.idgen_floor'), 'namespace text!, floor bigint!, external_end bigint!',
     '_idgen.idgen_floor has exactly these columns');

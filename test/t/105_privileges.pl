@@ -56,6 +56,7 @@ foreach my $role (qw(app generator hostile))
 	state_is($role, $_, '42501') foreach (
 		"SELECT idgen_fence_namespace('orders')", "SELECT idgen_fence_namespace('orders', 9000000000000000000)",
 		"SELECT idgen_adopt_namespace('orders')", "SELECT idgen_adopt_namespace('orders', NULL, 0, 1)",
+		"SELECT idgen_hand_over_namespace('orders')",
 		"SELECT idgen_retire_namespace('orders')", "SELECT idgen_alter_namespace('orders', run_ahead => '1 s')",
 		"SELECT idgen_alter_namespace('orders', grant_interval => '2 s')", "SELECT idgen_alter_namespace('orders', restricted => true)",
 		"SELECT idgen_alter_namespace('orders', owner => '$role')", "SELECT idgen_allow('orders', '$role', 'acquire')",

@@ -133,7 +133,8 @@ my %calls = (
 	idgen_timestamp => ["4194304::bigint, $default"], idgen_lower_bound => ["pg_catalog.now(), $default"], idgen_format => [$default],
 	idgen_alter_namespace => ["$other, '200 ms'::pg_catalog.interval"], idgen_allow => [ "$other, 'monitor'::pg_catalog.regrole, " . $text_of->('issue') ],
 	idgen_disallow => [ "$other, 'monitor'::pg_catalog.regrole, " . $text_of->('issue') ], idgen_fence_namespace => ["$other, NULL::bigint"],
-	idgen_adopt_namespace => ["$other, NULL::bigint, NULL::integer, NULL::integer"], idgen_confirm_clock => [''], idgen_trace => ["ID, $default"],
+	idgen_adopt_namespace => ["$other, NULL::bigint, NULL::integer, NULL::integer, NULL::pg_catalog.jsonb"],
+	idgen_hand_over_namespace => [$other], idgen_confirm_clock => [''], idgen_trace => ["ID, $default"],
 	idgen_stat_counters => [''], idgen_stat_cursors => [''], idgen_stat_authority_process => [''], idgen_stat_reset => [''], idgen_retire_namespace => [$other]);
 my %with_tokens = map { $_ => 1 } ('idgen_activate', 'idgen_acquire_grant', 'idgen_deactivate', 'idgen_end_incarnation');
 my @missed = grep { my ($name) = /(\w+)\(/; !$calls{$name} && !$with_tokens{$name} } @signatures;
@@ -150,7 +151,7 @@ sub called
 }
 
 my $order = 0;
-my %order = map { $_ => $order++ } ('idgen_create_namespace', 'idgen_next', 'idgen_alter_namespace', 'idgen_allow', 'idgen_disallow', 'idgen_fence_namespace', 'idgen_adopt_namespace');
+my %order = map { $_ => $order++ } ('idgen_create_namespace', 'idgen_next', 'idgen_alter_namespace', 'idgen_allow', 'idgen_disallow', 'idgen_fence_namespace', 'idgen_hand_over_namespace', 'idgen_adopt_namespace');
 foreach my $path ('"$user", public', "public, $superuser, pg_catalog", "pg_temp, $superuser, public, pg_catalog")
 {
 	my $session = Idgen::Session->new($node, dbname => 'victim');

@@ -21,6 +21,7 @@ cmp_ok(scalar @pages, '>=', 14, 'the manual has ' . scalar(@pages) . ' pages');
 # Pages with a test of their own.
 my %elsewhere = (
 	'doc/recovery.md' => 'test/t/140_recovery_doc.pl runs it in the situations that it is about',
+	'doc/moving.md' => 'test/t/149_moving.pl runs it between the servers that it is about',
 	'doc/clients.md' => 'test/t/145_clients.pl sends the statements of each recipe, and test/clients runs programs');
 
 # Examples that are not run here, and why.

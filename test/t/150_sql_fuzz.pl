@@ -294,7 +294,7 @@ sub changing
 		1 => sub {
 			# "default" is asked for an ID in the end.
 			my $which = one_in($s, 40) && ($name // '') ne 'default' ? $name : a_stranger($s);
-			return { name => $which, sql => 'SELECT idgen_retire_namespace(' . quote($which) . ')' };
+			return { name => $which, sql => 'SELECT idgen_' . (one_in($s, 2) ? 'retire' : 'hand_over') . '_namespace(' . quote($which) . ')' };
 		},
 		# What is fenced issues nothing for a while, and "default" for 10 s: not too often.
 		1 => sub {
@@ -305,7 +305,7 @@ sub changing
 		1 => sub {
 			my $which = some($s, [ @odd_names, a_stranger($s), a_stranger($s) ]);
 			return { name => $which, sql => 'SELECT idgen_adopt_namespace(' . quote($which) . options($s, above => \@bigints,
-				first_worker => [ 0, @ints ], last_worker => \@ints) . ')' };
+				first_worker => [ 0, @ints ], last_worker => \@ints, ticket => [ 'NULL', "'{}'", "'null'", quote('{"ticket": 1}') ]) . ')' };
 		},
 		1 => sub {
 			return { calls => 10, sql => "BEGIN; SELECT idgen_alter_namespace($n, restricted => true); SAVEPOINT a; DROP EXTENSION idgen CASCADE; "

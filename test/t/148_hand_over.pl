@@ -1,0 +1,236 @@
+# A planned move: one side hands a namespace over, and the other goes on with it at once, past everything that was
+# issued. Whatever interrupts it, one side goes on or none, never both.
+use strict;
+use warnings;
+use JSON::PP ();
+use List::Util qw(max);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use lib "$ENV{IDGEN_TOP}/test/generator";
+use Generator;
+use Idgen::Ledger;
+use Idgen::Node;
+use Idgen::Session;
+
+my $ledger = Idgen::Ledger->new;
+my %greatest;    # that anybody was told, by label; databases between which a namespace moves have one label
+
+sub state_of { return Idgen::Session::state_of($_[0]); }
+
+# Issues IDs at once: within 2 s, where a fence would take longer than the horizon of 20 s.
+sub issues
+{
+	my ($session, $label, $namespace, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $result = $session->query("SELECT idgen_next_batch(20, '$namespace')");
+	my @ids = map { $_->[0] } @{ $result->{rows} };
+	my $told = $greatest{$label} // 0;
+	$ledger->add($label, $result);
+	$greatest{$label} = max($told, @ids);
+	return ok(@ids == 20 && $ids[0] > $told, $name) || diag("after $told: @ids ", explain($result->{error}));
+}
+
+sub refused
+{
+	my ($session, $sql, $state, $name, %texts) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $result = $session->query($sql);
+	is(state_of($result), $state, $name) or diag(explain($result->{error}));
+	like($result->{error}{$_} // '', $texts{$_}, "$name: what it says ($_)") foreach sort keys %texts;
+	return;
+}
+
+my $options = "horizon => '20 s', grant_interval => '10 s', promotion => 'fence'";
+my $conf = "idgen.wait_timeout = '2s'\nidgen.max_clock_error = '100ms'\nmax_prepared_transactions = 2";
+sub hand_over { my ($session, $namespace) = @_; return $session->value("SELECT idgen_hand_over_namespace('$namespace')"); }
+sub adopt { my ($namespace, $ticket) = @_; return "SELECT idgen_adopt_namespace('$namespace', ticket => '$ticket')"; }
+sub row { my ($session, $namespace) = @_; return $session->value("SELECT row(n, f, a.uuid, a.system_identifier) FROM _idgen.idgen_namespace n JOIN _idgen.idgen_floor f ON f.namespace = n.name LEFT JOIN _idgen.idgen_authority a ON a.namespace = n.name WHERE n.name = '$namespace'"); }
+
+# A database of this node with what a dump of another one has.
+my $dumps = 0;
+sub restore
+{
+	my ($from, $database, $to, $new) = @_;
+	my $file = $from->basedir . '/dump' . ++$dumps;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$from->command_ok([ 'pg_dump', '-Fc', '-f', $file, $from->connstr($database) ], "database $database is dumped");
+	$to->safe_psql('postgres', "CREATE DATABASE $new");
+	$to->command_ok([ 'pg_restore', '-d', $to->connstr($new), $file ], "it is restored as $new");
+	return Idgen::Session->new($to, dbname => $new);
+}
+
+my $node = idgen_node('old', conf => $conf, streaming => 1);
+my $other = idgen_node('new', conf => $conf, extension => 0);
+
+if (part('calls'))
+{
+	create_database($node, 'shop');
+	my $session = Idgen::Session->new($node, dbname => 'shop');
+	$session->value("SELECT idgen_create_namespace('$_', $options)") foreach 'orders', 'outside', 'unused';
+	# one worker, one ID in a tick: every tick of the grant counts
+	$session->value("SELECT idgen_create_namespace('narrow', worker_bits => 0, sequence_bits => 3, $options)");
+	$session->query('CREATE ROLE stranger LOGIN');
+
+	issues($session, 'orders', 'orders', 'the namespace issues before it is handed over');
+	issues($session, 'narrow', 'narrow', 'so does one with a single worker');
+	my $held = Generator::activate($session, 'outside');
+	refused(Idgen::Session->new($node, dbname => 'shop', user => 'stranger'), q{SELECT idgen_hand_over_namespace('orders')}, '42501',
+		'only the owner hands a namespace over');
+	my %ticket = map { $_ => hand_over($session, $_) } 'orders', 'narrow', 'outside', 'unused';
+	my $json = JSON::PP::decode_json($ticket{orders});
+	is(join(' ', sort keys %$json), 'format greatest_id lineage ticket', 'a ticket has a number, lineage, format and the greatest ID');
+	is($json->{lineage}, $session->value(q{SELECT idgen_format('orders') ->> 'lineage'}), 'its lineage is that of the namespace');
+	is($json->{greatest_id} >> 22, $greatest{orders} >> 22, 'its ID is in the tick in which the last ID was issued, not where the grant ends');
+	cmp_ok($json->{greatest_id}, '>=', $greatest{orders}, 'no ID was greater [S1]');
+	cmp_ok(JSON::PP::decode_json($ticket{outside})->{greatest_id} >> 22, '>=', $held->{end_ms_exclusive} - 1,
+		'the grant of an external generator counts to its end [S1]');
+	is(JSON::PP::decode_json($ticket{unused})->{greatest_id}, 0, 'a namespace that has issued nothing has no greatest ID');
+	is(hand_over($session, 'orders'), $ticket{orders}, 'asked again, the ticket is the same');
+
+	# What is handed over.
+	foreach my $sql (q{SELECT idgen_next('orders')}, q{SELECT * FROM idgen_activate('orders')}, q{SELECT idgen_fence_namespace('orders')})
+	{
+		refused($session, $sql, 'IG007', "$sql is refused where the namespace was handed over [S9]", M => qr/handed over/, H => qr/idgen_adopt_namespace/);
+	}
+	like(state_of(Generator::acquire($session, $held)), qr/^IG00[78]$/, 'an external generator gets no further grant');
+	is($session->value(q{SELECT state FROM idgen_stat_namespace WHERE namespace = 'orders'}), 'handed over', 'the view says that it was handed over');
+	is($session->value("SELECT tick FROM idgen_decode($greatest{orders}, 'orders')"), $greatest{orders} >> 22, 'its IDs can be decoded');
+	is($session->value(q{SELECT count(*) FROM idgen_stat_cursor WHERE namespace = 'orders'}), 0, 'it has no cursor');
+	is($session->sqlstate(q{SELECT idgen_alter_namespace('orders', restricted => false)}), '', 'its policy can be changed');
+
+	# Copies of it.
+	$session->close;
+	$node->safe_psql('postgres', 'CREATE DATABASE copied TEMPLATE shop');
+	my $copy = Idgen::Session->new($node, dbname => 'copied');
+	refused($copy, q{SELECT idgen_next('orders')}, 'IG007', 'a copy made with TEMPLATE does not issue [S9]', M => qr/handed over/);
+	my $restored = restore($node, 'shop', $other, 'shop');
+	refused($restored, q{SELECT idgen_next('orders')}, 'IG007', 'nor does a restored dump [S9]', M => qr/handed over/);
+	is(hand_over($restored, 'orders'), $ticket{orders}, 'the ticket can be had from the restored dump, too');
+	$node->stop('immediate');
+	$node->start;
+	$session = Idgen::Session->new($node, dbname => 'shop');
+	refused($session, q{SELECT idgen_next('orders')}, 'IG007', 'nor does the old side after a crash [S9]', M => qr/handed over/);
+	is(hand_over($session, 'orders'), $ticket{orders}, 'the ticket outlives a crash');
+
+	# What is no ticket, or none for this namespace.
+	my %wrong = (
+		'[]' => 'no object', '{}' => 'an empty object', '"x"' => 'a string', 'null' => 'null',
+		JSON::PP::encode_json({ %$json, more => 'x' }) => 'another key',
+		JSON::PP::encode_json({ %$json, greatest_id => -1 }) => 'an ID that is a number',
+		JSON::PP::encode_json({ %$json, greatest_id => '-1' }) => 'a negative ID',
+		JSON::PP::encode_json({ %$json, greatest_id => '9999999999999999999' }) => 'an ID beyond 64 bits',
+		JSON::PP::encode_json({ %$json, ticket => 'x' }) => 'a number that is no uuid',
+		JSON::PP::encode_json({ %$json, ticket => '00000000-0000-0000-0000-000000000000' }) => 'the nil uuid',
+		JSON::PP::encode_json({ %$json, lineage => '{' . substr($json->{lineage}, 2) . '}' }) => 'a lineage in braces',
+		$ticket{narrow} => 'the ticket of another format');
+	my $before = row($restored, 'orders');
+	refused($restored, adopt('orders', $_), '22023', "a ticket is refused: $wrong{$_}", H => qr/ticket/) foreach sort keys %wrong;
+	is(row($restored, 'orders'), $before, 'refused tickets change nothing');
+	refused(Idgen::Session->new($other, dbname => 'shop', user => scalar getpwuid $<), adopt('unused', $ticket{orders}), '55000',
+		'a copy does not adopt the ticket of another lineage [S9]', D => qr/lineage/);
+
+	# The new side.
+	foreach my $namespace ('orders', 'narrow')
+	{
+		is($restored->sqlstate(adopt($namespace, $ticket{$namespace})), '', "the new side adopts the ticket of $namespace");
+		issues($restored, $namespace, $namespace, "namespace $namespace goes on at once, past all that was issued [S1]");
+		is($restored->value("SELECT idgen_format('$namespace') ->> 'lineage'"), JSON::PP::decode_json($ticket{$namespace})->{lineage}, "$namespace has the lineage of the ticket");
+	}
+	$before = row($restored, 'orders');
+	my $cursors = q{SELECT string_agg(incarnation::text, ' ') FROM idgen_stat_cursor WHERE namespace = 'orders'};
+	my $incarnations = $restored->value($cursors);
+	is($restored->sqlstate(adopt('orders', $ticket{orders})), '', 'the same ticket can be adopted again');
+	is(row($restored, 'orders'), $before, 'that changes nothing');
+	is($restored->value($cursors), $incarnations, 'not even its cursors');
+	issues($restored, 'orders', 'orders', 'the new side goes on [S11]');
+	is($restored->sqlstate(adopt('outside', $ticket{outside})), '', 'a ticket with an external grant is adopted');
+	my $result = $restored->query(q{SELECT idgen_next('outside')});
+	ok(state_of($result) eq 'IG001' || $result->{rows}[0][0] >> 22 >= $held->{end_ms_exclusive}, 'it waits for the end of that grant [S1]') or diag(explain($result));
+	my $second = restore($other, 'shop', $other, 'second');
+	refused($second, adopt('orders', $ticket{orders}), 'IG007', 'a copy of the side that has adopted the ticket does not adopt it [S9]', D => qr/copy of the side/);
+
+	# A namespace that was made by hand, and has issued nothing or something.
+	create_database($other, 'fresh');
+	my $fresh = Idgen::Session->new($other, dbname => 'fresh');
+	$fresh->value("SELECT idgen_create_namespace('$_', $options)") foreach 'orders', 'used';
+	$fresh->value(q{SELECT idgen_next('used')});
+	refused($fresh, adopt('used', $ticket{unused}), '55000', 'a namespace that has issued IDs adopts no ticket of another lineage [S9]', D => qr/issued IDs of its own/);
+	is($fresh->sqlstate(adopt('orders', hand_over($restored, 'orders'))), '', 'a namespace that has issued nothing adopts a ticket');
+	issues($fresh, 'orders', 'orders', 'it goes on at once, past all that was issued [S1]');
+	is($fresh->value(q{SELECT idgen_format('orders') ->> 'lineage'}), $json->{lineage}, 'with the lineage of the ticket');
+
+	# A copy made with TEMPLATE, and taking back.
+	$copy = Idgen::Session->new($node, dbname => 'copied');
+	is($copy->sqlstate(adopt('narrow', $ticket{narrow})), '', 'a copy made with TEMPLATE can adopt the ticket');
+	is($session->sqlstate(adopt('unused', $ticket{unused})), '', 'the old side takes a namespace back with its own ticket');
+	$result = $session->query(q{SELECT idgen_next('unused')});
+	is(state_of($result), 'IG001', 'it is fenced, because somebody may have adopted the ticket [S9]') or diag(explain($result));
+	is($session->sqlstate(q{SELECT idgen_adopt_namespace('outside')}), '', 'the old side takes a namespace back without the ticket');
+	is($session->sqlstate(q{SELECT idgen_next('outside')}), 'IG001', 'it is fenced as well [S9]');
+	isnt(hand_over($session, 'outside'), $ticket{outside}, 'handed over again, it has another ticket');
+}
+
+# The answer is lost, or the server dies.
+if (part('crashes'))
+{
+	create_database($node, 'crashes');
+	foreach my $how ('lost', 'killed', 'immediate')
+	{
+		my $session = Idgen::Session->new($node, dbname => 'crashes');
+		$session->value("SELECT idgen_create_namespace('$how', $options)" =~ s/10 s/1 s/r);
+		issues($session, $how, $how, "the namespace issues ($how)");
+		my $authority = authority_in($node, 'crashes');
+		my $from = log_position($node);
+		$session->send("SELECT idgen_hand_over_namespace('$how')");
+		select undef, undef, undef, rand(0.01);
+		if ($how eq 'lost') { $session->close; }
+		elsif ($how eq 'killed') { kill 'KILL', $authority; ok(wait_until(sub { log_since($node, $from) =~ /ready to accept connections/ }, 60), 'the server recovers from a killed authority process'); }
+		else { $node->stop('immediate'); $node->start; }
+		my $again = Idgen::Session->new($node, dbname => 'crashes');
+		my $state = $again->value("SELECT handed_over FROM _idgen.idgen_namespace WHERE name = '$how'");
+		issues($again, $how, $how, "nothing was handed over ($how), and the namespace goes on") if $state eq 'f' && $how ne 'lost';
+		my $ticket = hand_over($again, $how);
+		is(hand_over($again, $how), $ticket, "the ticket is the same each time ($how)");
+		cmp_ok(JSON::PP::decode_json($ticket)->{greatest_id}, '>=', $greatest{$how}, "no ID was greater than that of the ticket ($how) [S1]");
+		refused($again, "SELECT idgen_next('$how')", 'IG007', "the namespace issues no more ($how) [S9]");
+		my $new = restore($node, 'crashes', $other, "after_$how");
+		is($new->sqlstate(adopt($how, $ticket)), '', "the new side adopts the ticket ($how)");
+		# after a restart the ticket covers the grants from before it
+		$new->query(q{SET idgen.wait_timeout = '30s'});
+		issues($new, $how, $how, "and goes on past all that was issued ($how) [S1]");
+	}
+}
+
+# Standbys that are connected must have received it.
+if (part('standbys'))
+{
+	my $standby = standby_of($node, 'standby');
+	create_database($node, 'replicated');
+	my $session = Idgen::Session->new($node, dbname => 'replicated');
+	$session->value("SELECT idgen_create_namespace('n', $options)");
+	issues($session, 'replicated', 'n', 'the namespace issues on the primary');
+	ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE state = 'streaming'}), 'a standby follows');
+	$node->wait_for_catchup($standby, 'replay');
+	my $receiver = $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
+	kill 'STOP', $receiver;
+	my $result = $session->query(q{SELECT idgen_hand_over_namespace('n')});
+	is(state_of($result), 'IG005', 'no ticket is shown while a standby has not received the hand-over [S4]') or diag(explain($result));
+	like($result->{error}{D}, qr/"standby"/, 'the error names the standby');
+	answers_within($result, 2, 'it is told in time [S10]');
+	refused($session, q{SELECT idgen_next('n')}, 'IG007', 'the namespace is handed over nevertheless [S9]');
+	kill 'CONT', $receiver;
+	my $ticket = hand_over($session, 'n');
+	is(JSON::PP::decode_json($ticket)->{ticket}, $session->value(q{SELECT ticket FROM _idgen.idgen_namespace WHERE name = 'n'}), 'the ticket is shown when the standby has received it');
+	$node->stop;
+	$standby->promote;
+	my $promoted = Idgen::Session->new($standby, dbname => 'replicated');
+	refused($promoted, q{SELECT idgen_next('n')}, 'IG007', 'the standby that is promoted does not issue [S9]', M => qr/handed over/);
+	is($promoted->sqlstate(adopt('n', $ticket)), '', 'it can adopt the ticket');
+	issues($promoted, 'replicated', 'n', 'and goes on at once [S1]');
+	$standby->stop;
+}
+
+$ledger->is_unique('namespaces that were handed over and adopted');
+done_testing();
