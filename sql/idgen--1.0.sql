@@ -50,9 +50,9 @@ CREATE TABLE _idgen.idgen_namespace (
     acquire_roles     text[] NOT NULL,
     split_parts       integer NOT NULL,
     lineage           uuid NOT NULL,
-    handed_over       boolean NOT NULL,
-    ticket            uuid NOT NULL,
-    ticket_id         bigint NOT NULL
+    handed_over       boolean NOT NULL DEFAULT false,
+    ticket            uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
+    ticket_id         bigint NOT NULL DEFAULT 0
 );
 
 CREATE TABLE _idgen.idgen_floor (

@@ -74,6 +74,9 @@ if (part('calls'))
 	$session->query('CREATE ROLE stranger LOGIN');
 
 	issues($session, 'orders', 'orders', 'the namespace issues before it is handed over');
+	$session->close;
+	$node->safe_psql('postgres', 'CREATE DATABASE earlier TEMPLATE shop');
+	$session = Idgen::Session->new($node, dbname => 'shop');
 	issues($session, 'narrow', 'narrow', 'so does one with a single worker');
 	my $held = Generator::activate($session, 'outside');
 	refused(Idgen::Session->new($node, dbname => 'shop', user => 'stranger'), q{SELECT idgen_hand_over_namespace('orders')}, '42501',
@@ -108,6 +111,16 @@ if (part('calls'))
 	my $restored = restore($node, 'shop', $other, 'shop');
 	refused($restored, q{SELECT idgen_next('orders')}, 'IG007', 'nor does a restored dump [S9]', M => qr/handed over/);
 	is(hand_over($restored, 'orders'), $ticket{orders}, 'the ticket can be had from the restored dump, too');
+	# rows that say so, restored into a copy that was made before and has not been used
+	$node->command_ok([ 'pg_restore', '--data-only', '--schema=_idgen', '-d', $node->connstr('earlier'), $node->basedir . "/dump$dumps" ], 'the rows of idgen are restored into an older copy');
+	my $earlier = Idgen::Session->new($node, dbname => 'earlier');
+	refused($earlier, qq{SELECT idgen_next('$_')}, 'IG007', "what was handed over does not issue in an older copy: $_ [S9]", M => qr/handed over/) foreach 'orders', 'unused';
+	$earlier->close;
+	# rows that the owner of the database restores are only noticed
+	$other->safe_psql('postgres', 'CREATE ROLE lord LOGIN; CREATE DATABASE owned OWNER lord');
+	$other->safe_psql('owned', "CREATE EXTENSION idgen; SELECT idgen_create_namespace('unused', $options)");
+	$other->command_ok([ 'pg_restore', '--data-only', '--schema=_idgen', '-d', $other->connstr('owned'), '-U', 'lord', $node->basedir . "/dump$dumps" ], 'the owner of a database restores the rows');
+	refused(Idgen::Session->new($other, dbname => 'owned'), q{SELECT idgen_next('unused')}, 'IG007', 'what was handed over and is only noticed does not issue [S9]');
 	$node->stop('immediate');
 	$node->start;
 	$session = Idgen::Session->new($node, dbname => 'shop');
@@ -160,6 +173,11 @@ if (part('calls'))
 	is($fresh->sqlstate(adopt('orders', hand_over($restored, 'orders'))), '', 'a namespace that has issued nothing adopts a ticket');
 	issues($fresh, 'orders', 'orders', 'it goes on at once, past all that was issued [S1]');
 	is($fresh->value(q{SELECT idgen_format('orders') ->> 'lineage'}), $json->{lineage}, 'with the lineage of the ticket');
+
+	# And back to where it came from.
+	is($session->sqlstate(adopt('orders', hand_over($fresh, 'orders'))), '', 'the first side adopts the ticket of the last one');
+	issues($session, 'orders', 'orders', 'it goes on at once, past all that was issued on all sides [S1]');
+	refused($fresh, q{SELECT idgen_next('orders')}, 'IG007', 'the last side issues no more [S9]', M => qr/handed over/);
 
 	# A copy made with TEMPLATE, and taking back.
 	$copy = Idgen::Session->new($node, dbname => 'copied');
