@@ -61,7 +61,7 @@ may_come_again(const IdgenNamespace *ns, int64 tick, int64 worker)
 	const IdgenLayout *layout = &ns->row.layout;
 	int64		past = idgen_layout_ticks_ceil(layout, layout->horizon_ms + idgen_max_clock_error_ms);
 
-	return ns->row.issuing && !ns->row.retired &&
+	return ns->row.issuing && !ns->row.retired && !ns->row.handed_over &&
 		tick >= idgen_layout_tick_at(layout, idgen_clock_wall_ms()) - past &&
 		tick >= idgen_scan_mark(ns->name, (int32) worker, IDGEN_DEADLINE_UNSET);
 }
@@ -117,6 +117,8 @@ check_namespace(const IdgenConsumer *consumer, const IdgenExtent *extent, List *
 										  consumer->namespace_name));
 	if (ns->row.retired)
 		problems = lappend(problems, psprintf("namespace \"%s\" is retired", ns->name));
+	else if (ns->row.handed_over)
+		problems = lappend(problems, psprintf("namespace \"%s\" was handed over", ns->name));
 	else if (!ns->row.issuing)
 		problems = lappend(problems, psprintf("namespace \"%s\" is for decoding only", ns->name));
 	problems = list_concat(problems,
