@@ -427,6 +427,26 @@ COMMENT ON FUNCTION @extschema@.idgen_confirm_clock() IS
 REVOKE ALL ON FUNCTION @extschema@.idgen_confirm_clock() FROM PUBLIC;
 
 --
+-- Columns that take IDs.  Both functions run as the caller, and lend no privilege.
+--
+
+CREATE FUNCTION @extschema@.idgen_adopt_column("table" regclass, "column" name,
+    namespace text DEFAULT 'default')
+RETURNS void
+AS 'MODULE_PATHNAME', 'idgen_adopt_column'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.idgen_adopt_column(regclass, name, text) IS
+'idgen: has a bigint column take new values from a namespace instead of its sequence, identity or no default. Changes the default under ACCESS EXCLUSIVE, without a rewrite, and drops the sequence. Takes part in the calling transaction. 55000 if a value is not below the next IDs, or no unique constraint is on the column alone; 42501 if the caller does not own the table; 0A000, 42804 or 42809 if it is not the plain case, with the section of the manual that is about it';
+
+CREATE FUNCTION @extschema@.idgen_check_columns(OUT schema_name text, OUT table_name text,
+    OUT column_name text, OUT namespace text, OUT greatest_id bigint, OUT problems text[])
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'idgen_check_columns'
+LANGUAGE C STABLE PARALLEL UNSAFE ROWS 100;
+COMMENT ON FUNCTION @extschema@.idgen_check_columns() IS
+'idgen: one row per column whose default, or whose domain''s default, issues IDs. namespace is NULL if the default does not name it as a constant. greatest_id is the greatest value, found by index; NULL if there is none, or if problems tells why it is not known. problems is empty if nothing is wrong';
+
+--
 -- Audit and watching.  Readable by pg_monitor.
 --
 

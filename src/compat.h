@@ -78,6 +78,16 @@ idgen_backend_status(int place)
 #define idgen_check_may_give_to(giver, role)	check_is_member_of_role(giver, role)
 #endif
 
+/* May a role execute a function?  Since 16 there is one check for all kinds of objects. */
+#if PG_VERSION_NUM >= 160000
+#include "catalog/pg_proc.h"
+#define idgen_may_execute(role, function) \
+	(object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE) == ACLCHECK_OK)
+#else
+#define idgen_may_execute(role, function) \
+	(pg_proc_aclcheck(function, role, ACL_EXECUTE) == ACLCHECK_OK)
+#endif
+
 /* A jsonb that is being built; since 19 PostgreSQL's own state keeps the result as well. */
 #if PG_VERSION_NUM >= 190000
 typedef JsonbInState IdgenJsonbState;

@@ -1,8 +1,8 @@
 /*
  * query.c
- *		Run SQL on the authority's tables.
+ *		Run SQL on the authority's tables, and on columns that take IDs.
  *
- * Queries run as the owner of the tables, in a security-restricted context and with
+ * Queries on the tables run as the owner of the tables, in a security-restricted context and with
  * a pinned search_path, after a check that nothing is attached to the tables but what
  * this extension attached (idgen_integrity_check).  So no trigger, rule, index
  * expression or row security policy ever runs with somebody else's rights.
@@ -17,6 +17,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/snapmgr.h"
 #include "utils/uuid.h"
 
 #include "catalog/table_lock.h"
@@ -211,6 +212,48 @@ idgen_query_expect(uint64 written, int expected)
 				 errmsg("a high-water mark of idgen changed during a grant"),
 				 errdetail("Only " UINT64_FORMAT " of %d rows were written.",
 						   written, expected)));
+}
+
+/* --- what belongs to others */
+
+/*
+ * Read PostgreSQL's catalogs, as the current user: no privilege of ours is lent.
+ * Returns the number of rows.  The search path is pinned, and the snapshot is taken
+ * now, at every isolation level: what is locked is as it is, not as it was.
+ */
+uint64
+idgen_query_catalogs(const char *sql, int argument_count, Oid *types, Datum *values)
+{
+	int			save_nestlevel = NewGUCNestLevel();
+	SPIPlanPtr	plan;
+	int			code;
+
+	(void) set_config_option("search_path", "pg_catalog, pg_temp",
+							 PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+	plan = SPI_prepare(sql, argument_count, types);
+	if (plan == NULL)
+		elog(ERROR, "could not prepare an idgen query: %s",
+			 SPI_result_code_string(SPI_result));
+	code = SPI_execute_snapshot(plan, values, NULL, GetLatestSnapshot(),
+								InvalidSnapshot, true, false, 0);
+	AtEOXact_GUC(false, save_nestlevel);
+	if (code < 0)
+		elog(ERROR, "an idgen query failed: %s", SPI_result_code_string(code));
+	return SPI_processed;
+}
+
+/*
+ * Run a command as the current user could, whose names must all be qualified.  The
+ * search path stays as it is, because event triggers run as if the user had typed it.
+ */
+void
+idgen_query_command(const char *sql)
+{
+	int			code = SPI_execute(sql, false, 0);
+
+	if (code < 0)
+		elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(code));
 }
 
 /* --- arguments */

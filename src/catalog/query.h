@@ -1,6 +1,6 @@
 /*
  * query.h
- *		Run SQL on the authority's tables.
+ *		Run SQL on the authority's tables, and on columns that take IDs.
  *
  * query.c is the only file that uses SPI.
  */
@@ -22,6 +22,11 @@ extern uint64 idgen_query_run_for(IdgenQuery query, const char *name);
 extern uint64 idgen_query_rows(void);
 extern Datum idgen_query_value(uint64 row, int column, bool *isnull);
 extern void idgen_query_expect(uint64 written, int expected);
+
+/* SQL on what belongs to others, as the current user. */
+extern uint64 idgen_query_catalogs(const char *sql, int argument_count,
+								   Oid *types, Datum *values);
+extern void idgen_query_command(const char *sql);
 
 /* Arguments. */
 extern ItemPointer idgen_query_tid(Datum datum);

@@ -44,13 +44,13 @@ row_damaged(const char *detail)
 }
 
 /*
- * Open a table and find the row of a key; false if the table is gone.  The
+ * Open a table and find the row of a primary key; false if the table is gone.  The
  * snapshot is taken now, whatever the transaction's isolation level: what others
  * have committed counts.
  */
 static bool
-begin_by_key(IdgenScan *scan, IdgenTable table, ScanKey key, const char *name,
-			 IdgenDeadline deadline)
+begin_by_keys(IdgenScan *scan, IdgenTable table, ScanKey keys, int key_count,
+			  const char *name, IdgenDeadline deadline)
 {
 	TupleDesc	desc;
 
@@ -62,7 +62,7 @@ begin_by_key(IdgenScan *scan, IdgenTable table, ScanKey key, const char *name,
 
 	scan->scan = systable_beginscan(scan->relation,
 									idgen_primary_key_index(scan->relation),
-									true, NULL, 1, key);
+									true, NULL, key_count, keys);
 	scan->tuple = systable_getnext(scan->scan);
 	if (scan->tuple == NULL)
 		return true;
@@ -81,7 +81,7 @@ begin_by_name(IdgenScan *scan, IdgenTable table, const char *name, IdgenDeadline
 
 	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_TEXTEQ,
 				CStringGetTextDatum(name));
-	return begin_by_key(scan, table, &key, name, deadline);
+	return begin_by_keys(scan, table, &key, 1, name, deadline);
 }
 
 static void
@@ -196,6 +196,50 @@ idgen_scan_privileged(const char *name, IdgenPrivilege privilege, Oid role,
 	return privileged;
 }
 
+/* The floor of a namespace; 0 if it has none. */
+static int64
+scan_floor(const char *name, IdgenDeadline deadline)
+{
+	IdgenScan	scan;
+	int64		floor = 0;
+
+	if (!begin_by_name(&scan, IDGEN_TABLE_FLOOR, name, deadline))
+		return 0;
+	if (scan.tuple != NULL)
+	{
+		require_columns(&scan, IDGEN_FLOOR_FLOOR, IDGEN_FLOOR_FLOOR);
+		floor = DatumGetInt64(scan.columns[IDGEN_FLOOR_FLOOR - 1]);
+	}
+	end_scan(&scan);
+	return floor;
+}
+
+/*
+ * The high-water mark of a worker: that of its row or the floor, whichever is higher.
+ * 0 if nothing was ever granted to it.
+ */
+int64
+idgen_scan_mark(const char *name, int32 worker, IdgenDeadline deadline)
+{
+	IdgenScan	scan;
+	ScanKeyData keys[2];
+	int64		mark = scan_floor(name, deadline);
+
+	ScanKeyInit(&keys[0], IDGEN_WORKER_NAMESPACE, BTEqualStrategyNumber, F_TEXTEQ,
+				CStringGetTextDatum(name));
+	ScanKeyInit(&keys[1], IDGEN_WORKER_WORKER, BTEqualStrategyNumber, F_INT4EQ,
+				Int32GetDatum(worker));
+	if (!begin_by_keys(&scan, IDGEN_TABLE_WORKER, keys, 2, name, deadline))
+		return mark;
+	if (scan.tuple != NULL)
+	{
+		require_columns(&scan, IDGEN_WORKER_HIGH_WATER, IDGEN_WORKER_HIGH_WATER);
+		mark = Max(mark, DatumGetInt64(scan.columns[IDGEN_WORKER_HIGH_WATER - 1]));
+	}
+	end_scan(&scan);
+	return mark;
+}
+
 /* Read who holds an incarnation; false if there is none of this number. */
 bool
 idgen_scan_holder(int64 incarnation, IdgenHolderRow *row)
@@ -206,8 +250,8 @@ idgen_scan_holder(int64 incarnation, IdgenHolderRow *row)
 
 	ScanKeyInit(&key, IDGEN_INCARNATION_INCARNATION, BTEqualStrategyNumber, F_INT8EQ,
 				Int64GetDatum(incarnation));
-	if (!begin_by_key(&scan, IDGEN_TABLE_INCARNATION, &key, NULL,
-					  IDGEN_DEADLINE_UNSET))
+	if (!begin_by_keys(&scan, IDGEN_TABLE_INCARNATION, &key, 1, NULL,
+					   IDGEN_DEADLINE_UNSET))
 		return false;
 	exists = scan.tuple != NULL;
 	if (exists)

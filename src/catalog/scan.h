@@ -17,6 +17,7 @@ extern bool idgen_scan_authority(const char *name, IdgenAuthorityRow *row,
 								 IdgenDeadline deadline);
 extern bool idgen_scan_privileged(const char *name, IdgenPrivilege privilege,
 								  Oid role, IdgenDeadline deadline);
+extern int64 idgen_scan_mark(const char *name, int32 worker, IdgenDeadline deadline);
 extern bool idgen_scan_holder(int64 incarnation, IdgenHolderRow *row);
 
 #endif							/* IDGEN_SCAN_H */

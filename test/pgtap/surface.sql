@@ -31,6 +31,8 @@ SELECT set_eq(
         || '::interval, restricted boolean DEFAULT false, issuing boolean DEFAULT true) void',
     'idgen_acquire_grant(namespace text, incarnation bigint, request_id uuid, token text, after_grant bigint, length interval DEFAULT NULL::interval) idgen_acquired',
     'idgen_activate(namespace text DEFAULT ''default''::text, OUT worker integer, OUT incarnation bigint, OUT grant_id bigint, OUT start_ms bigint, OUT end_ms_exclusive bigint, OUT format text, OUT token text) record',
+    'idgen_adopt_column("table" regclass, "column" name, namespace text DEFAULT ''default''::text) void',
+    'idgen_check_columns(OUT schema_name text, OUT table_name text, OUT column_name text, OUT namespace text, OUT greatest_id bigint, OUT problems text[]) SETOF record',
     'idgen_adopt_namespace(name text, above bigint DEFAULT NULL::bigint, first_worker integer DEFAULT NULL::integer, last_worker integer DEFAULT NULL::integer, ticket jsonb DEFAULT NULL::jsonb) void',
     'idgen_hand_over_namespace(name text) jsonb',
     'idgen_allow(namespace text, grantee regrole, privilege text) void',
@@ -69,18 +71,18 @@ SELECT set_eq(
 SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE provolatile = 'v'$$,
     ARRAY['idgen_next', 'idgen_next_batch', 'idgen_next_json', 'idgen_create_namespace', 'idgen_retire_namespace', 'idgen_guard',
     'idgen_alter_namespace', 'idgen_allow', 'idgen_disallow', 'idgen_activate', 'idgen_acquire_grant', 'idgen_deactivate',
-    'idgen_end_incarnation', 'idgen_adopt_namespace', 'idgen_hand_over_namespace', 'idgen_fence_namespace', 'idgen_confirm_clock',
+    'idgen_end_incarnation', 'idgen_adopt_namespace', 'idgen_hand_over_namespace', 'idgen_fence_namespace', 'idgen_confirm_clock', 'idgen_adopt_column',
     'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_authority_process', 'idgen_stat_reset'],
     'functions that issue, change or look into shared memory are volatile');
 SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE provolatile = 's'$$,
-    ARRAY['idgen_decode', 'idgen_decode_text', 'idgen_encode', 'idgen_timestamp', 'idgen_lower_bound', 'idgen_format', 'idgen_trace'],
-    'functions that only look a namespace up by name are stable');
+    ARRAY['idgen_decode', 'idgen_decode_text', 'idgen_encode', 'idgen_timestamp', 'idgen_lower_bound', 'idgen_format', 'idgen_trace', 'idgen_check_columns'],
+    'functions that only look something up are stable');
 SELECT is_empty($$SELECT signature FROM functions WHERE provolatile = 'i'$$, 'no function is immutable');
 SELECT set_eq($$SELECT DISTINCT proname::text FROM functions WHERE proparallel <> 's'$$,
     ARRAY['idgen_create_namespace', 'idgen_retire_namespace', 'idgen_guard',
     'idgen_alter_namespace', 'idgen_allow', 'idgen_disallow', 'idgen_activate', 'idgen_acquire_grant', 'idgen_deactivate',
     'idgen_end_incarnation', 'idgen_adopt_namespace', 'idgen_hand_over_namespace', 'idgen_fence_namespace', 'idgen_confirm_clock', 'idgen_stat_reset',
-    'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_authority_process'],
+    'idgen_adopt_column', 'idgen_check_columns', 'idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_authority_process'],
     'functions that issue or decode are parallel safe, and those that change or watch are not');
 SELECT set_eq($$SELECT proname::text FROM functions WHERE proparallel = 'r'$$,
     ARRAY['idgen_stat_counters', 'idgen_stat_cursors', 'idgen_stat_authority_process'],

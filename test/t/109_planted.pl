@@ -18,7 +18,7 @@ $node->safe_psql('postgres', "CREATE DATABASE $_ OWNER mallory") foreach ('victi
 # --- The names of operators, functions and types come from the text itself.
 
 my $text = $script =~ s/^--.*\n//mgr =~ s/\@extschema\@//gr;
-my $statements = slurp_file("$ENV{IDGEN_TOP}/src/catalog/query_text.c");
+my $statements = join "\n", map { slurp_file("$ENV{IDGEN_TOP}/src/$_") } ('catalog/query_text.c', 'sql/consumer.c', 'sql/adopt_column.c');
 $text .= "\n$1" while $statements =~ /("(?:[^"\\]|\\.)*")/g;
 my %symbols = map { $_ => 1 } $text =~ /([-+*\/<>=~!\@#%^&|`?]+)/g;
 my %words = map { $_ => 1 } $text =~ /\b([a-z_][a-z_0-9]*)\b/g;
@@ -135,6 +135,7 @@ my %calls = (
 	idgen_disallow => [ "$other, 'monitor'::pg_catalog.regrole, " . $text_of->('issue') ], idgen_fence_namespace => ["$other, NULL::bigint"],
 	idgen_adopt_namespace => ["$other, NULL::bigint, NULL::integer, NULL::integer, NULL::pg_catalog.jsonb"],
 	idgen_hand_over_namespace => [$other], idgen_confirm_clock => [''], idgen_trace => ["ID, $default"],
+	idgen_adopt_column => [ "'plant.moved'::pg_catalog.regclass, 'id'::pg_catalog.name, $default" ], idgen_check_columns => [''],
 	idgen_stat_counters => [''], idgen_stat_cursors => [''], idgen_stat_authority_process => [''], idgen_stat_reset => [''], idgen_retire_namespace => [$other]);
 my %with_tokens = map { $_ => 1 } ('idgen_activate', 'idgen_acquire_grant', 'idgen_deactivate', 'idgen_end_incarnation');
 my @missed = grep { my ($name) = /(\w+)\(/; !$calls{$name} && !$with_tokens{$name} } @signatures;
@@ -149,6 +150,9 @@ sub called
 	is(Idgen::Session::state_of($result), '', $name) or diag(explain($result->{error}));
 	return @{ $result->{rows} // [] };
 }
+
+# A table whose column is moved in; the path of the session has to be left alone for it.
+$node->safe_psql('victim', 'CREATE SCHEMA plant; CREATE TABLE plant.moved (id pg_catalog.int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY)');
 
 my $order = 0;
 my %order = map { $_ => $order++ } ('idgen_create_namespace', 'idgen_next', 'idgen_alter_namespace', 'idgen_allow', 'idgen_disallow', 'idgen_fence_namespace', 'idgen_hand_over_namespace', 'idgen_adopt_namespace');

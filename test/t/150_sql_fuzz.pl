@@ -294,7 +294,11 @@ sub changing
 		1 => sub {
 			# "default" is asked for an ID in the end.
 			my $which = one_in($s, 40) && ($name // '') ne 'default' ? $name : a_stranger($s);
-			return { name => $which, sql => 'SELECT idgen_' . (one_in($s, 2) ? 'retire' : 'hand_over') . '_namespace(' . quote($which) . ')' };
+			return { name => $which, sql => 'SELECT idgen_retire_namespace(' . quote($which) . ')' };
+		},
+		1 => sub {
+			my $which = one_in($s, 40) && ($name // '') ne 'default' ? $name : a_stranger($s);
+			return { name => $which, sql => 'SELECT idgen_hand_over_namespace(' . quote($which) . ')' };
 		},
 		# What is fenced issues nothing for a while, and "default" for 10 s: not too often.
 		1 => sub {
@@ -795,7 +799,7 @@ my %quorum = map { $_ => 1 } $super->column("SELECT name FROM _idgen.idgen_names
 is($super->value("SELECT count(*) FROM _idgen.idgen_namespace WHERE durability = 'quorum' AND split_parts > 1 AND issuing AND NOT retired"), 0,
 	'no namespace whose workers are split needs standbys');
 my %in_the_end = map { $_ => Idgen::Session::state_of($super->query('SELECT idgen_next(' . quote($_) . ')')) }
-  $super->column('SELECT name FROM _idgen.idgen_namespace WHERE issuing AND NOT retired');
+  $super->column('SELECT name FROM _idgen.idgen_namespace WHERE issuing AND NOT retired AND NOT handed_over');
 is(join(', ', map { "$_: $in_the_end{$_}" } grep { $in_the_end{$_} !~ ($quorum{$_} ? qr/^IG00[56]$/ : $odd{$_} ? qr/^(|IG00[156])$/ : qr/^(|IG006)$/) } sort keys %in_the_end), '',
 	'all ' . keys(%in_the_end) . ' namespaces issue in the end, or need standbys');
 $super->close;
