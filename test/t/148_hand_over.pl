@@ -221,6 +221,36 @@ if (part('crashes'))
 	}
 }
 
+# A namespace moves to and fro while clients of both sides issue from it, some of them ahead of the clock.
+if (part('load'))
+{
+	my $ahead = "worker_bits => 3, sequence_bits => 2, horizon => '3 s', grant_interval => '1 s', run_ahead => '300 ms', promotion => 'fence'";
+	my %sides = (left => $node, right => $other);
+	$_->safe_psql('postgres', 'CREATE DATABASE moved') foreach values %sides;
+	$_->safe_psql('moved', "CREATE EXTENSION idgen; SELECT idgen_create_namespace('n', $ahead, tick_ms => 2)") foreach values %sides;
+	my %session = map { $_ => Idgen::Session->new($sides{$_}, dbname => 'moved', options => '-c idgen.wait_timeout=20s') } keys %sides;
+	my %load = map { $_ => $ledger->start($sides{$_}, dbname => 'moved', clients => 6, options => '-c idgen.wait_timeout=1s',
+			mix => [ [ 3, q{SELECT idgen_next('n')}, 'moved' ], [ 1, q{SELECT idgen_next_batch(50, 'n')}, 'moved' ] ]) } 'left';
+	ok($load{left}->wait_for(300), 'clients of the first side issue');
+	my ($from, $to) = ('left', 'right');
+	foreach my $move (1 .. 5)
+	{
+		my $ticket = hand_over($session{$from}, 'n');
+		is($session{$to}->sqlstate(adopt('n', $ticket)), '', "move $move to the $to: the ticket is adopted");
+		# the other side issues only once it has adopted, because before it is a namespace of its own
+		$load{$to} //= $ledger->start($sides{$to}, dbname => 'moved', clients => 6, options => '-c idgen.wait_timeout=1s',
+			mix => [ [ 3, q{SELECT idgen_next('n')}, 'moved' ], [ 1, q{SELECT idgen_next_batch(50, 'n')}, 'moved' ] ]);
+		my $result = $session{$to}->query(q{SELECT idgen_next('n')});
+		is(state_of($result), '', "move $move to the $to: it goes on") or diag(explain($result->{error}));
+		cmp_ok($result->{rows}[0][0], '>', JSON::PP::decode_json($ticket)->{greatest_id}, "move $move to the $to: past the ID of the ticket [S1]");
+		$ledger->add('moved', $result);
+		ok($load{$to}->wait_for(300), "move $move to the $to: its clients issue");
+		($from, $to) = ($to, $from);
+	}
+	my %told = map { %{ $_->stop->{errors} } } values %load;
+	is(join(' ', grep { !/^IG00[1357]$/ } sort keys %told), '', 'clients saw no errors but those of a namespace that is elsewhere or begins later') or diag(explain(\%told));
+}
+
 # Standbys that are connected must have received it.
 if (part('standbys'))
 {
