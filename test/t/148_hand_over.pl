@@ -178,6 +178,12 @@ if (part('calls'))
 	is($session->sqlstate(adopt('orders', hand_over($fresh, 'orders'))), '', 'the first side adopts the ticket of the last one');
 	issues($session, 'orders', 'orders', 'it goes on at once, past all that was issued on all sides [S1]');
 	refused($fresh, q{SELECT idgen_next('orders')}, 'IG007', 'the last side issues no more [S9]', M => qr/handed over/);
+	refused($session, adopt('orders', $ticket{orders}), '55000', 'its own first ticket is too old for it now [S9]', D => qr/later ticket/);
+	refused($fresh, adopt('orders', $ticket{orders}), '55000', 'and for the last side [S9]', D => qr/later ticket/);
+	issues($session, 'orders', 'orders', 'refused tickets stop nothing');
+	# rows of an older dump, in which the namespace is handed over, do not stop what has gone on since
+	$node->command_ok([ 'pg_restore', '--data-only', '--schema=_idgen', '-d', $node->connstr('shop'), $node->basedir . '/dump1' ], 'rows of an older dump are restored');
+	issues($session, 'orders', 'orders', 'the namespace goes on, because it has adopted a later ticket');
 
 	# A copy made with TEMPLATE, and taking back.
 	$copy = Idgen::Session->new($node, dbname => 'copied');
