@@ -340,8 +340,13 @@ if (part('share'))
 	run($session, 'COMMIT');
 	is($session->value("SELECT count(idgen_next('n' || i)) FROM generate_series(1, 5) i"), 5, 'after the commit all its namespaces issue');
 	# Cursors of transactions that have ended do not count.
-	run($session, 'SELECT pg_sleep(1.5)');
-	run($session, "BEGIN; SELECT idgen_create_namespace('m$_'); SELECT idgen_next('m$_')", 'ROLLBACK') foreach 1 .. 6;
+	run($session, (map { "SELECT idgen_retire_namespace('n$_')" } 1 .. 5), 'SELECT pg_sleep(1.5)');
+	foreach my $round (1 .. 3)
+	{
+		run($session, "BEGIN; SELECT idgen_create_namespace('m' || i) FROM generate_series(1, 4) i");
+		is(scalar(my @ids = $session->column("SELECT idgen_next('m' || i) FROM generate_series(1, 4) i")), 4, "round $round: a transaction has its half of the cursors again");
+		run($session, 'ROLLBACK');
+	}
 	$node->stop;
 }
 
