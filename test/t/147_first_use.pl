@@ -344,7 +344,7 @@ if (part('share'))
 	foreach my $round (1 .. 3)
 	{
 		run($session, "BEGIN; SELECT idgen_create_namespace('m' || i) FROM generate_series(1, 4) i");
-		is(scalar(my @ids = $session->column("SELECT idgen_next('m' || i) FROM generate_series(1, 4) i")), 4, "round $round: a transaction has its half of the cursors again");
+		is(state_of($session->query("SELECT idgen_next('m' || i) FROM generate_series(1, 4) i")), '', "round $round: a transaction has its half of the cursors again");
 		run($session, 'ROLLBACK');
 	}
 	$node->stop;

@@ -77,6 +77,7 @@ if (part('calls'))
 	$session->close;
 	$node->safe_psql('postgres', 'CREATE DATABASE earlier TEMPLATE shop');
 	$session = Idgen::Session->new($node, dbname => 'shop');
+	issues($session, 'orders', 'orders', 'and after a copy of its database was made');
 	issues($session, 'narrow', 'narrow', 'so does one with a single worker');
 	my $held = Generator::activate($session, 'outside');
 	refused(Idgen::Session->new($node, dbname => 'shop', user => 'stranger'), q{SELECT idgen_hand_over_namespace('orders')}, '42501',
