@@ -26,6 +26,7 @@
 #include "catalog/marks.h"
 #include "catalog/namespace_rows.h"
 #include "random.h"
+#include "settings.h"
 #include "shmem/ended.h"
 #include "shmem/pool.h"
 
@@ -88,6 +89,22 @@ issued_end(const IdgenNamespace *ns)
 	return Max(end, Max(floor.floor, floor.external_end));
 }
 
+/*
+ * The tick by which all that an ancestor of a promoted server had granted has ended: a
+ * length of a fence after this server took the namespace over.  Under "split" the ancestor
+ * used other workers, and its last grants may not have been received here.
+ */
+static int64
+ancestors_end(const IdgenNamespace *ns)
+{
+	const IdgenLayout *layout = &ns->row.layout;
+
+	if (ns->authority.identity.timeline <= 1)
+		return 0;
+	return idgen_layout_tick_at(layout, idgen_namespace_rows_recorded_ms(ns->name) +
+								layout->horizon_ms + idgen_max_clock_error_ms) + 1;
+}
+
 /* The greatest ID before a tick; 0 for tick 0. */
 static int64
 greatest_id_before(const IdgenLayout *layout, int64 tick)
@@ -122,7 +139,7 @@ idgen_hand_over_give(IdgenNamespace *ns, IdgenHandOver *ticket, IdgenError *erro
 		return IDGEN_OWNERSHIP_REFUSED;
 	idgen_pool_kill(MyDatabaseId, &ns->authority.uuid);
 	idgen_random_uuid(&ticket->number);
-	ticket->greatest_id = greatest_id_before(&ns->row.layout, issued_end(ns));
+	ticket->greatest_id = greatest_id_before(&ns->row.layout, Max(issued_end(ns), ancestors_end(ns)));
 	idgen_incarnation_rows_end_all(ns->name);
 	idgen_namespace_rows_write_ticket(ns->name, true, ticket);
 	return IDGEN_OWNERSHIP_OURS;
@@ -155,6 +172,10 @@ idgen_hand_over_judge(const IdgenNamespace *ns, const IdgenRequest *request,
 	if (known && !ns->row.handed_over)
 		return refuse(error, IDGEN_ERROR_COPIED,
 					  "This is a copy of the side that has adopted the ticket.", NULL);
+	if (request->ticket.greatest_id < ns->row.ticket.greatest_id)
+		return refuse(error, IDGEN_ERROR_TICKET,
+					  "The namespace has given or adopted a later ticket.",
+					  "Adopt the last ticket of the namespace.");
 	if (idgen_same_uuid(&ns->row.lineage, &request->lineage))
 		return IDGEN_TICKET_MOVE;
 

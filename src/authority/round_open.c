@@ -137,6 +137,16 @@ bring_marks(IdgenJob *job)
 	return false;
 }
 
+/* Raise the floor, in this transaction, before anything is granted. */
+static bool
+begin_at(IdgenJob *job, int64 floor)
+{
+	idgen_namespace_rows_raise_floor(job->name, floor);
+	idgen_namespace_rows_reset_sums(job->name);
+	job->marks->loaded = false;
+	return bring_marks(job);
+}
+
 /*
  * Raise the floor of a namespace that was never granted from to where it
  * begins, before the first grant and in the same transaction.  In a copy of a
@@ -152,12 +162,28 @@ begin_after_dropped(const IdgenRound *round, IdgenJob *job)
 	if (job->marks->begun)
 		return true;
 	begin = idgen_dropped_begin(&job->ns->row.layout, job->name, round->clock.latest_ms);
-	if (begin <= job->marks->floor)
+	return begin <= job->marks->floor || begin_at(job, begin);
+}
+
+/*
+ * A transaction may have dropped this namespace and have issued from another one that it
+ * created under its name, before it was rolled back or the server crashed.  Go on after
+ * that.
+ */
+static bool
+go_on_after_rolled_back(IdgenJob *job)
+{
+	uint64		settled = idgen_ended_settled();
+	int64		begin;
+
+	if (job->marks->settled == settled)
 		return true;
-	idgen_namespace_rows_raise_floor(job->name, begin);
-	idgen_namespace_rows_reset_sums(job->name);
-	job->marks->loaded = false;
-	return bring_marks(job);
+	begin = idgen_dropped_tick(&job->ns->row.layout,
+							   idgen_ended_settled_until(MyDatabaseId, job->name));
+	if (begin > job->marks->floor)
+		return begin_at(job, begin);
+	job->marks->settled = settled;
+	return true;
 }
 
 /*
@@ -208,7 +234,8 @@ idgen_round_open(const IdgenRound *round, IdgenJob *job)
 	if (!find_namespace(round, job))
 		return false;
 	job->marks = idgen_marks_get(&job->uuid, job->name);
-	if (!verify(job) || !bring_marks(job) || !begin_after_dropped(round, job))
+	if (!verify(job) || !bring_marks(job) || !begin_after_dropped(round, job) ||
+		!go_on_after_rolled_back(job))
 		return false;
 	pass_on(job);
 	if (job->ns->quorum && !quorum_available(round, job))

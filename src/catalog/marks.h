@@ -48,6 +48,7 @@ typedef struct IdgenMarks
 	bool		inherited;		/* the end of what a dropped namespace of this
 								 * name issued was taken over, see ended.c */
 	bool		begun;			/* something was granted above the floor */
+	uint64		settled;		/* see idgen_ended_settled */
 	int64		promised_ms;	/* the bound in the file of ended.c, Unix ms */
 	bool		promised_external;	/* that bound covers external grants */
 	int64		length_needed;	/* see idgen_grant_length_needed; 0 = any */

@@ -54,6 +54,22 @@ tag_of(const char *name)
 }
 
 /*
+ * Lock a name, which is no namespace yet, until the transaction ends.  When a transaction
+ * is rolled back, others could create a namespace of the name before the cursors of its own
+ * one have been killed; the lock is released after that.
+ */
+void
+idgen_policy_lock_name(const char *name)
+{
+	LOCKTAG		tag;
+
+	/* no class: the tables may have just been created, too */
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, InvalidOid,
+					   hash_bytes((const unsigned char *) name, (int) strlen(name)), 0);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+}
+
+/*
  * By the authority process: keep the policy of a namespace as it is until
  * idgen_policy_let_go, beyond the end of the transaction.  Does not wait:
  * false with the error if a session is changing the policy.  If it is true,

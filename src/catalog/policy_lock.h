@@ -10,6 +10,7 @@
 #include "deadline.h"
 #include "error.h"
 
+extern void idgen_policy_lock_name(const char *name);
 extern bool idgen_policy_hold(const char *name, IdgenError *error);
 extern void idgen_policy_let_go(void);
 extern bool idgen_policy_lock_row(const char *name, IdgenDeadline deadline);

@@ -150,8 +150,8 @@ merge_lineage(const IdgenNamespaceRow *row)
 static bool
 is_handed_over_later(const IdgenNamespaceRow *ours, const IdgenNamespaceRow *row)
 {
-	return row->handed_over &&
-		!idgen_same_uuid(&ours->ticket.number, &row->ticket.number);
+	return row->handed_over && (idgen_hand_over_is_none(&ours->ticket) ||
+								row->ticket.greatest_id > ours->ticket.greatest_id);
 }
 
 /*

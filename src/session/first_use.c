@@ -434,10 +434,27 @@ idgen_first_use_finish(void)
 	}
 }
 
+/* Does another namespace of this name outlive the savepoint that is rolled back? */
+static bool
+name_lives(const char *namespace_name, int nest_level)
+{
+	ListCell   *cell;
+
+	foreach(cell, created)
+	{
+		const IdgenFirstUse *use = lfirst(cell);
+
+		if (use->nest_level < nest_level &&
+			strcmp(use->namespace_name, namespace_name) == 0)
+			return true;
+	}
+	return false;
+}
+
 /*
  * A savepoint or, at level 1, the transaction is rolled back, and with it the namespaces
  * created since.  This cannot fail: where the lock cannot be had, the bound in the file
- * stands.
+ * stands.  So it does for a name under which an outer level may go on.
  */
 void
 idgen_first_use_roll_back(int nest_level)
@@ -452,7 +469,8 @@ idgen_first_use_roll_back(int nest_level)
 
 		if (use->nest_level < nest_level)
 			continue;
-		(void) idgen_ended_settle_uncommitted(MyDatabaseId, use->namespace_name, &until_ms);
+		if (!name_lives(use->namespace_name, nest_level))
+			(void) idgen_ended_settle_uncommitted(MyDatabaseId, use->namespace_name, &until_ms);
 		created = foreach_delete_current(created, cell);
 	}
 	if (nest_level == 1)

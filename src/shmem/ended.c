@@ -193,11 +193,37 @@ idgen_ended_settle_uncommitted(Oid database, const char *namespace_name, int64 *
 		entry->dropped_ms = *until_ms;
 		entry->uncommitted_ms = 0;
 		entry->version = ++idgen_ended_state()->version;
+		pg_atomic_fetch_add_u64(&idgen_ended_state()->settled, 1);
 	}
 	if (entry != NULL)
 		entry->begin_ms = 0;
 	idgen_ended_unlock();
 	return true;
+}
+
+/*
+ * A namespace that was dropped lives again if the drop is rolled back.  Until when were
+ * IDs issued meanwhile, from one that was created under its name?  This need not be asked
+ * again before idgen_ended_settled() has moved.
+ */
+int64
+idgen_ended_settled_until(Oid database, const char *namespace_name)
+{
+	const IdgenEnded *entry;
+	int64		until_ms = 0;
+
+	idgen_ended_lock(LW_SHARED);
+	entry = idgen_ended_find(database, namespace_name);
+	if (entry != NULL)
+		until_ms = Max(entry->dropped_ms, entry->uncommitted_ms);
+	idgen_ended_unlock();
+	return until_ms;
+}
+
+uint64
+idgen_ended_settled(void)
+{
+	return pg_atomic_read_u64(&idgen_ended_state()->settled);
 }
 
 /* --------------------------------------------------------------------

@@ -56,6 +56,8 @@ typedef struct IdgenEndedState
 	LWLock		lock;			/* guards all below but file_number; held for
 								 * one walk over the entries at most */
 	LWLock		file_lock;		/* who writes the file */
+	pg_atomic_uint64 settled;	/* atomic; moves when a transaction ends that
+								 * has issued from a namespace it created */
 	pg_atomic_uint32 missed;	/* atomic; an end could not be noted: what was
 								 * issued is no longer known, only what was
 								 * granted */
@@ -96,6 +98,8 @@ extern void idgen_ended_begin_after(Oid database, const char *namespace_name,
 									int64 after_ms);
 extern void idgen_ended_promise_uncommitted(Oid database, const char *namespace_name,
 											int64 end_ms, int64 ahead_ms);
+extern uint64 idgen_ended_settled(void);
+extern int64 idgen_ended_settled_until(Oid database, const char *namespace_name);
 extern bool idgen_ended_settle_uncommitted(Oid database, const char *namespace_name,
 										   int64 *until_ms);
 

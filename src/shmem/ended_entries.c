@@ -179,6 +179,7 @@ idgen_ended_init(void *memory, int tranche)
 	idgen_shared->ended = memory;
 	LWLockInitialize(&idgen_ended_state()->lock, tranche);
 	LWLockInitialize(&idgen_ended_state()->file_lock, tranche);
+	pg_atomic_init_u64(&idgen_ended_state()->settled, 1);
 	pg_atomic_init_u32(&idgen_ended_state()->missed, 0);
 }
 

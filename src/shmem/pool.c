@@ -245,8 +245,10 @@ idgen_pool_has_room_uncommitted(void)
 	for (int i = 0; i < idgen_slot_count(); i++)
 	{
 		IdgenSlotInfo info;
+		uint64		word = idgen_slot_read(i, &info);
 
-		if (idgen_slot_has_owner(idgen_slot_read(i, &info)) && info.uncommitted)
+		if (idgen_slot_has_owner(word) && idgen_slot_phase(word) != IDGEN_SLOT_DEAD &&
+			info.uncommitted)
 			count++;
 	}
 	return count < Max(idgen_slot_count() / 2, 1);

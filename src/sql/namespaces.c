@@ -18,6 +18,7 @@
 #include "catalog/identity.h"
 #include "catalog/namespace_rows.h"
 #include "catalog/policy.h"
+#include "catalog/policy_lock.h"
 #include "catalog/tables.h"
 #include "clock.h"
 #include "deadline.h"
@@ -235,6 +236,7 @@ idgen_create_namespace(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("extension \"idgen\" is not installed in this database")));
 	make_authority(&row, &authority);
+	idgen_policy_lock_name(row.name);
 	if (!idgen_namespace_rows_insert(&row, &authority, &copied))
 		ereport(ERROR,
 				(errcode(ERRCODE_DUPLICATE_OBJECT),

@@ -28,7 +28,7 @@ INSERT INTO orders (what) SELECT 'before' FROM generate_series(1, 10);
 SELECT idgen_create_namespace('third', epoch => '2024-12-31 00:00:00+00');
 BEGIN;
 ALTER TABLE orders ALTER COLUMN id SET DEFAULT idgen_next('third');
-SELECT idgen_lower_bound(clock_timestamp(), 'third') AS cut \gset
+SELECT idgen_lower_bound(clock_timestamp() - interval '1 hour', 'third') AS cut \gset
 SELECT max(id) < :cut AS no_id_is_above FROM orders \gset
 CREATE FUNCTION order_namespace(id bigint) RETURNS text IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN id < :cut THEN 'default' ELSE 'third' END;

@@ -207,6 +207,44 @@ max_parallel_workers = 4\nmax_worker_processes = 16");
 	run($session, 'COMMIT');
 	issues($session, 'recreated', 5, $five, 'and after its commit [S11]');
 
+	# A drop that is rolled back: the old namespace lives again, after what was issued from the new one meanwhile. One
+	# worker, so that only time can keep their IDs apart.
+	my $one = $ahead =~ s/worker_bits => 1/worker_bits => 0/r;
+	my $recreate = "DROP EXTENSION idgen; CREATE EXTENSION idgen; $one";
+	foreach my $how ('ROLLBACK', 'ROLLBACK TO a', 'a terminated session')
+	{
+		my $label = 'lives_' . lc($how =~ s/ /_/gr);
+		$session = database($node, $label);
+		run($session, $one);
+		issues($session, $label, 5, $five, "a namespace issues before its drop is undone by $how");
+		run($session, 'SELECT pg_sleep(1.2)', 'BEGIN; SAVEPOINT a', $recreate);
+		runs_ahead($session, $label, "another one of its name, before $how");
+		my $first = $greatest{$label} - 4500;    # of these IDs, which follow each other
+		if ($how =~ /terminated/)
+		{
+			$node->safe_psql('postgres', 'SELECT pg_terminate_backend(' . $session->pid . ', 10000)');
+			$session = Idgen::Session->new($node, dbname => $label);
+		}
+		else { run($session, $how); }
+		run($session, 'COMMIT') if $how =~ /TO/;
+		# It still has a grant that ended before those IDs, and goes on past them when that is used up.
+		my $told = $greatest{$label};
+		my $result = $session->query(q{SELECT idgen_next_batch(4500, 'n')});
+		my @ids = map { $_->[0] } @{ $result->{rows} };
+		$ledger->add($label, $result);
+		is(scalar(grep { $_ > $first && $_ <= $told } @ids), 0, "after $how, the old namespace issues nothing of the time in which the other one did [S1]");
+		cmp_ok($ids[-1] // 0, '>', $told, "after $how, it goes on past what was issued meanwhile [S1]") or diag(explain($result->{error}));
+	}
+	# The same within: what an outer level created goes on, and its floor is written.
+	$session = database($node, 'nested');
+	run($session, $one);
+	issues($session, 'nested', 2200, q{SELECT idgen_next_batch(2200, 'n')}, 'a namespace issues ahead of the clock');
+	run($session, "BEGIN; $recreate; SAVEPOINT a", $recreate, 'ROLLBACK TO a');
+	issues($session, 'nested', 5, $five, 'what an outer level created begins after the dropped one, also when an inner level has dropped and created it again [S1]');
+	run($session, "SAVEPOINT a; $recreate; ROLLBACK TO a", 'COMMIT');
+	is($session->value("SELECT floor > ($greatest{nested} >> 2) FROM _idgen.idgen_floor WHERE namespace = 'n'"), 't',
+		'the commit writes its floor, also when an inner level has dropped and created it again [S1]');
+
 	# Two at once.
 	$session = database($node, 'two');
 	my $other = Idgen::Session->new($node, dbname => 'two');
@@ -301,6 +339,14 @@ if (part('share'))
 	$ledger->add("share$_", $first[$_], $second[$_]) foreach 0 .. 3;
 	run($session, 'COMMIT');
 	is($session->value("SELECT count(idgen_next('n' || i)) FROM generate_series(1, 5) i"), 5, 'after the commit all its namespaces issue');
+	# Cursors of transactions that have ended do not count.
+	run($session, (map { "SELECT idgen_retire_namespace('n$_')" } 1 .. 5), 'SELECT pg_sleep(1.5)');
+	foreach my $round (1 .. 3)
+	{
+		run($session, "BEGIN; SELECT idgen_create_namespace('m' || i) FROM generate_series(1, 4) i");
+		is(state_of($session->query("SELECT idgen_next('m' || i) FROM generate_series(1, 4) i")), '', "round $round: a transaction has its half of the cursors again");
+		run($session, 'ROLLBACK');
+	}
 	$node->stop;
 }
 
@@ -316,6 +362,13 @@ if (part('crashes'))
 		[ 'savepoint', 'after a savepoint was rolled back',
 			sub { run($_[0], 'ROLLBACK', 'BEGIN', 'SAVEPOINT a', $ahead); runs_ahead($_[0], 'savepoint', 'a savepoint'); run($_[0], 'ROLLBACK TO a'); }, 0 ],
 		[ 'rolled', 'after ROLLBACK', sub { runs_ahead($_[0], 'rolled', 'before ROLLBACK'); run($_[0], 'ROLLBACK'); }, 0 ],
+		[ 'dropped', 'after a drop and another creation', sub {
+				my $one = $ahead =~ s/worker_bits => 1/worker_bits => 0/r;
+				run($_[0], "ROLLBACK; $one");
+				issues($_[0], 'dropped', 5, $five, 'the namespace issues before it is dropped');
+				run($_[0], 'SELECT pg_sleep(1.2)', "BEGIN; DROP EXTENSION idgen; CREATE EXTENSION idgen; $one");
+				runs_ahead($_[0], 'dropped', 'another one of its name');
+			}, 1 ],
 		[ 'committed', 'after a commit that does not wait for the disk',
 			sub { runs_ahead($_[0], 'committed', 'before the commit'); run($_[0], 'SET LOCAL synchronous_commit = off', 'COMMIT'); }, 1 ]);
 

@@ -77,6 +77,7 @@ if (part('calls'))
 	$session->close;
 	$node->safe_psql('postgres', 'CREATE DATABASE earlier TEMPLATE shop');
 	$session = Idgen::Session->new($node, dbname => 'shop');
+	issues($session, 'orders', 'orders', 'and after a copy of its database was made');
 	issues($session, 'narrow', 'narrow', 'so does one with a single worker');
 	my $held = Generator::activate($session, 'outside');
 	refused(Idgen::Session->new($node, dbname => 'shop', user => 'stranger'), q{SELECT idgen_hand_over_namespace('orders')}, '42501',
@@ -178,6 +179,12 @@ if (part('calls'))
 	is($session->sqlstate(adopt('orders', hand_over($fresh, 'orders'))), '', 'the first side adopts the ticket of the last one');
 	issues($session, 'orders', 'orders', 'it goes on at once, past all that was issued on all sides [S1]');
 	refused($fresh, q{SELECT idgen_next('orders')}, 'IG007', 'the last side issues no more [S9]', M => qr/handed over/);
+	refused($session, adopt('orders', $ticket{orders}), '55000', 'its own first ticket is too old for it now [S9]', D => qr/later ticket/);
+	refused($fresh, adopt('orders', $ticket{orders}), '55000', 'and for the last side [S9]', D => qr/later ticket/);
+	issues($session, 'orders', 'orders', 'refused tickets stop nothing');
+	# rows of an older dump, in which the namespace is handed over, do not stop what has gone on since
+	$node->command_ok([ 'pg_restore', '--data-only', '--schema=_idgen', '-d', $node->connstr('shop'), $node->basedir . '/dump1' ], 'rows of an older dump are restored');
+	issues($session, 'orders', 'orders', 'the namespace goes on, because it has adopted a later ticket');
 
 	# A copy made with TEMPLATE, and taking back.
 	$copy = Idgen::Session->new($node, dbname => 'copied');
@@ -219,6 +226,36 @@ if (part('crashes'))
 		$new->query(q{SET idgen.wait_timeout = '30s'});
 		issues($new, $how, $how, "and goes on past all that was issued ($how) [S1]");
 	}
+}
+
+# A namespace moves to and fro while clients of both sides issue from it, some of them ahead of the clock.
+if (part('load'))
+{
+	my $ahead = "worker_bits => 3, sequence_bits => 2, horizon => '3 s', grant_interval => '1 s', run_ahead => '300 ms', promotion => 'fence'";
+	my %sides = (left => $node, right => $other);
+	$_->safe_psql('postgres', 'CREATE DATABASE moved') foreach values %sides;
+	$_->safe_psql('moved', "CREATE EXTENSION idgen; SELECT idgen_create_namespace('n', $ahead, tick_ms => 2)") foreach values %sides;
+	my %session = map { $_ => Idgen::Session->new($sides{$_}, dbname => 'moved', options => '-c idgen.wait_timeout=20s') } keys %sides;
+	my %load = map { $_ => $ledger->start($sides{$_}, dbname => 'moved', clients => 6, options => '-c idgen.wait_timeout=1s',
+			mix => [ [ 3, q{SELECT idgen_next('n')}, 'moved' ], [ 1, q{SELECT idgen_next_batch(50, 'n')}, 'moved' ] ]) } 'left';
+	ok($load{left}->wait_for(300), 'clients of the first side issue');
+	my ($from, $to) = ('left', 'right');
+	foreach my $move (1 .. 5)
+	{
+		my $ticket = hand_over($session{$from}, 'n');
+		is($session{$to}->sqlstate(adopt('n', $ticket)), '', "move $move to the $to: the ticket is adopted");
+		# the other side issues only once it has adopted, because before it is a namespace of its own
+		$load{$to} //= $ledger->start($sides{$to}, dbname => 'moved', clients => 6, options => '-c idgen.wait_timeout=1s',
+			mix => [ [ 3, q{SELECT idgen_next('n')}, 'moved' ], [ 1, q{SELECT idgen_next_batch(50, 'n')}, 'moved' ] ]);
+		my $result = $session{$to}->query(q{SELECT idgen_next('n')});
+		is(state_of($result), '', "move $move to the $to: it goes on") or diag(explain($result->{error}));
+		cmp_ok($result->{rows}[0][0], '>', JSON::PP::decode_json($ticket)->{greatest_id}, "move $move to the $to: past the ID of the ticket [S1]");
+		$ledger->add('moved', $result);
+		ok($load{$to}->wait_for(300), "move $move to the $to: its clients issue");
+		($from, $to) = ($to, $from);
+	}
+	my %told = map { %{ $_->stop->{errors} } } values %load;
+	is(join(' ', grep { !/^IG00[1357]$/ } sort keys %told), '', 'clients saw no errors but those of a namespace that is elsewhere or begins later') or diag(explain(\%told));
 }
 
 # Standbys that are connected must have received it.

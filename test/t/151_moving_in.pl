@@ -179,7 +179,9 @@ $node->safe_psql('postgres', q{CREATE FUNCTION other_system() RETURNS trigger LA
 moved('IDs of other systems', 3, 3, tables => { posts => $item{posts} });
 is($node->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE post_namespace(id) = 'twitter') > 50, count(*) FILTER (WHERE post_namespace(id) = 'posts') > 50,
 	count(*) FILTER (WHERE idgen_timestamp(id, post_namespace(id)) NOT BETWEEN now() - interval '10 min' AND now() + interval '10 min') FROM posts}),
-	't|t|0', 'the cut tells IDs of the other system from those of idgen');
+	't|t|0', 'the cut tells IDs of the other system from those of idgen')
+  or diag($node->safe_psql('postgres', q{SELECT id, post_namespace(id), idgen_timestamp(id, post_namespace(id)), item, pg_get_functiondef('post_namespace'::regproc) FROM posts
+	WHERE idgen_timestamp(id, post_namespace(id)) NOT BETWEEN now() - interval '10 min' AND now() + interval '10 min'}));
 
 # --- The locks of idgen_adopt_column().
 
