@@ -349,7 +349,8 @@ stage_pgtap()
 run_tap()
 {
 	local files dir=$IDGEN_SCRATCH/${1##*/} log file status=0
-	mapfile -t files < <(select_tests "$1"/*.pl)
+	# backwards: most of the long ones have high numbers, and none should run alone at the end
+	mapfile -t files < <(select_tests "$1"/*.pl | sort -r)
 	[ ${#files[@]} -gt 0 ] || { nothing_to_test "$1"; return; }
 	need_build || return
 	mkdir -p "$dir/tmp_check/log"

@@ -87,7 +87,8 @@ sub new_side
 sub report
 {
 	my ($label, $issuing, $sequence) = @_;
-	return note(sprintf '%s: issuing was down for %.2f s, a sequence for %.2f s', $label, $issuing, $sequence);
+	my $text = sprintf '%s: issuing was down for %.2f s, a sequence for %.2f s', $label, $issuing, $sequence;
+	return $ENV{IDGEN_FIGURES} ? diag($text) : note($text);
 }
 
 my $node = idgen_node('old', conf => "$conf\nwal_level = logical", streaming => 'logical');

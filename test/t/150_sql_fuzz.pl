@@ -256,6 +256,7 @@ sub reading
 		1 => sub { "SELECT * FROM idgen_trace(idgen_lower_bound(now(), $n), $n)" },
 		1 => sub { 'SELECT * FROM idgen_stat_' . some($s, [qw(namespace cursor authority counters() cursors() authority_process())]) },
 		1 => sub { 'SELECT idgen_stat_reset()' },
+		1 => sub { 'SELECT * FROM idgen_check_columns()' },
 		1 => sub { 'SELECT idgen_confirm_clock()' }) };
 }
 
@@ -310,6 +311,10 @@ sub changing
 			my $which = some($s, [ @odd_names, a_stranger($s), a_stranger($s) ]);
 			return { name => $which, sql => 'SELECT idgen_adopt_namespace(' . quote($which) . options($s, above => \@bigints,
 				first_worker => [ 0, @ints ], last_worker => \@ints, ticket => [ 'NULL', "'{}'", "'null'", quote('{"ticket": 1}') ]) . ')' };
+		},
+		1 => sub {
+			return { calls => 10, sql => "BEGIN; CREATE TABLE moved_$s->{number} (id bigint PRIMARY KEY); SELECT idgen_adopt_column('moved_$s->{number}', 'id'"
+				. (one_in($s, 2) ? '' : ", $n") . '); ROLLBACK' };
 		},
 		1 => sub {
 			return { calls => 10, sql => "BEGIN; SELECT idgen_alter_namespace($n, restricted => true); SAVEPOINT a; DROP EXTENSION idgen CASCADE; "
