@@ -370,6 +370,31 @@ if (part('share'))
 	$node->stop;
 }
 
+# A transaction that is idle keeps its cursor, whatever the authority process of its database and of others do.
+if (part('idle'))
+{
+	my $node = idgen_node('idle', conf => "idgen.idle_timeout = '1s'\nidgen.wait_timeout = '20s'\nidgen.max_cursors = 4");
+	create_database($node, 'second');
+	my $session = Idgen::Session->new($node);
+	my @others = (Idgen::Session->new($node), Idgen::Session->new($node, dbname => 'second'));
+	run($session, 'BEGIN', q{SELECT idgen_create_namespace('n', grant_interval => '100 ms', horizon => '200 ms')});
+	issues($session, 'idle', 5, $five, 'a transaction issues before it is idle');
+	my $incarnation = $session->value(q{SELECT incarnation FROM idgen_stat_cursor WHERE namespace = 'n'});
+	run($others[1], "SELECT idgen_create_namespace('o' || i) FROM generate_series(1, 6) i");
+	my $until = Idgen::Session::now_us() + 4e6;
+	while (Idgen::Session::now_us() < $until)
+	{
+		run($_, 'SELECT idgen_next()') foreach @others;
+		run($others[1], "SELECT idgen_next('o' || i) FROM generate_series(1, 6) i");
+		select undef, undef, undef, 0.3;
+	}
+	is($session->value(q{SELECT incarnation FROM idgen_stat_cursor WHERE namespace = 'n'}), $incarnation, 'an idle transaction keeps its cursor, past idgen.idle_timeout and beside those who look for room');
+	issues($session, 'idle', 5, $five, 'it goes on when it issues again [S11]');
+	run($session, 'COMMIT');
+	issues($session, 'idle', 5, $five, 'and after the commit [S11]');
+	$node->stop;
+}
+
 # The server dies at each point of the transaction.
 if (part('crashes'))
 {
