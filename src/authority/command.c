@@ -193,13 +193,17 @@ fence(IdgenNamespace *ns, const IdgenRequest *request, IdgenError *error,
 	aftermath->uuid = ns->authority.uuid;
 }
 
-/* Take a namespace over from whoever had it, past the tick "above" (0 = none). */
+/*
+ * Take a namespace over from whoever had it, past the tick "above" (0 = none).  The ticket
+ * that was adopted, or else given, last is kept.
+ */
 static void
-fence_and_adopt(IdgenNamespace *ns, int64 above)
+fence_and_adopt(IdgenNamespace *ns, const IdgenHandOver *ticket, int64 above)
 {
 	idgen_fence_raise(ns, above);
 	if (ns->row.handed_over)
-		idgen_namespace_rows_write_ticket(ns->name, false, &ns->row.ticket);
+		idgen_namespace_rows_write_ticket(ns->name, false, idgen_hand_over_is_none(ticket) ?
+										  &ns->row.ticket : ticket);
 	idgen_fence_take_over(ns);
 }
 
@@ -213,7 +217,7 @@ adopt(IdgenNamespace *ns, const IdgenRequest *request, IdgenError *error,
 	  IdgenAftermath *aftermath)
 {
 	IdgenFloorRow floor;
-	IdgenTicketUse use = IDGEN_TICKET_OWN;
+	IdgenTicketUse use = IDGEN_TICKET_FENCE;
 	int64		above = Max(request->above, request->ticket.greatest_id);
 
 	if (ns->row.retired)
@@ -232,7 +236,7 @@ adopt(IdgenNamespace *ns, const IdgenRequest *request, IdgenError *error,
 	if (use == IDGEN_TICKET_MOVE)
 		idgen_hand_over_take(ns, request, tick_above(ns, above));
 	else
-		fence_and_adopt(ns, tick_above(ns, above));
+		fence_and_adopt(ns, &request->ticket, tick_above(ns, above));
 	idgen_namespace_rows_accept(ns->name);
 	(void) idgen_namespace_rows_floor(ns->name, &floor);
 	aftermath->floor = floor.floor;

@@ -105,16 +105,16 @@ ancestors_end(const IdgenNamespace *ns)
 								layout->horizon_ms + idgen_max_clock_error_ms) + 1;
 }
 
-/* The greatest ID before a tick; 0 for tick 0. */
+/* The greatest ID before a tick, if the field has that tick; 0 for tick 0. */
 static int64
 greatest_id_before(const IdgenLayout *layout, int64 tick)
 {
-	int64_t		id = 0;
+	int64		last = Min(tick, idgen_layout_tick_count(layout)) - 1;
 
-	if (tick > 0)
-		(void) idgen_layout_encode(layout, tick - 1, idgen_layout_worker_count(layout) - 1,
-								   idgen_layout_sequence_count(layout) - 1, &id);
-	return id;
+	if (last < 0)
+		return 0;
+	return idgen_layout_assemble(layout, last, idgen_layout_worker_count(layout) - 1,
+								 idgen_layout_sequence_count(layout) - 1);
 }
 
 /*
@@ -168,7 +168,7 @@ idgen_hand_over_judge(const IdgenNamespace *ns, const IdgenRequest *request,
 	bool		known = idgen_same_uuid(&ns->row.ticket.number, &request->ticket.number);
 
 	if (known && here)
-		return ns->row.handed_over ? IDGEN_TICKET_OWN : IDGEN_TICKET_USED;
+		return ns->row.handed_over ? IDGEN_TICKET_FENCE : IDGEN_TICKET_USED;
 	if (known && !ns->row.handed_over)
 		return refuse(error, IDGEN_ERROR_COPIED,
 					  "This is a copy of the side that has adopted the ticket.", NULL);
@@ -176,6 +176,14 @@ idgen_hand_over_judge(const IdgenNamespace *ns, const IdgenRequest *request,
 		return refuse(error, IDGEN_ERROR_TICKET,
 					  "The namespace has given or adopted a later ticket.",
 					  "Adopt the last ticket of the namespace.");
+
+	/*
+	 * one that was given here before, or one of a side that has issued
+	 * nothing since
+	 */
+	if (ns->row.handed_over && !known &&
+		request->ticket.greatest_id == ns->row.ticket.greatest_id)
+		return IDGEN_TICKET_FENCE;
 	if (idgen_same_uuid(&ns->row.lineage, &request->lineage))
 		return IDGEN_TICKET_MOVE;
 

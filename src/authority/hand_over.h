@@ -16,7 +16,7 @@ typedef enum IdgenTicketUse
 {
 	IDGEN_TICKET_MOVE,			/* it goes on here, at once */
 	IDGEN_TICKET_USED,			/* it was adopted here before */
-	IDGEN_TICKET_OWN,			/* it was given here, and is taken back */
+	IDGEN_TICKET_FENCE,			/* it was given here, or may have been */
 	IDGEN_TICKET_REFUSED		/* see the error */
 } IdgenTicketUse;
 

@@ -71,9 +71,12 @@ place_in_setting(const char *name)
 	return 0;
 }
 
-/* The place of a process in the setting, if it sends physical WAL; else 0. */
-static int32
-priority_of(pid_t pid)
+/*
+ * Does a process send physical WAL?  Then *name is that of the receiver.  A process that
+ * sends decoded changes is connected to a database.
+ */
+static bool
+sends_physical(pid_t pid, char *name)
 {
 	int			count = pgstat_fetch_stat_numbackends();
 
@@ -83,14 +86,19 @@ priority_of(pid_t pid)
 
 		if (status == NULL || status->st_procpid != pid)
 			continue;
-
-		/* a process that sends decoded changes is connected to a database */
-		if (status->st_backendType != B_WAL_SENDER ||
-			OidIsValid(status->st_databaseid))
-			return 0;
-		return place_in_setting(status->st_appname);
+		strlcpy(name, status->st_appname, NAMEDATALEN);
+		return status->st_backendType == B_WAL_SENDER && !OidIsValid(status->st_databaseid);
 	}
-	return 0;
+	return false;
+}
+
+/* The place of a process in the setting, if it sends physical WAL; else 0. */
+static int32
+priority_of(pid_t pid)
+{
+	char		name[NAMEDATALEN];
+
+	return sends_physical(pid, name) ? place_in_setting(name) : 0;
 }
 
 /*
@@ -263,6 +271,16 @@ idgen_quorum_confirmed(IdgenQuorum *quorum)
 	return confirmed;
 }
 
+/* By a session; cancellable. */
+static void
+wait_before_looking(uint32 wait_event)
+{
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					 LOOK_EVERY_MS, wait_event);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}
+
 /*
  * By a session: wait until a position is confirmed.  False if it is not
  * confirmed by a monotonic time; cancellable.
@@ -280,73 +298,69 @@ idgen_quorum_wait(XLogRecPtr position, int64 until_us)
 	{
 		if (idgen_clock_monotonic_us() >= until_us)
 			return false;
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 LOOK_EVERY_MS, wait_event);
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
+		wait_before_looking(wait_event);
 	}
 	return true;
 }
 
 /*
- * Does the process in one of the places of WAL senders send physical WAL to a server that
- * has not flushed it up to a position?  Then *name is that of the server.  A receiver that
- * never says what it has flushed is no server.
+ * Has the receiver of a WAL sender not flushed a position?  Neither has one that has not
+ * said anything yet.  One that says what it has written, but never what it has flushed, is
+ * no standby.  WAL that it has flushed and that was not sent to it from here belongs to
+ * another history.
  */
 static bool
-lags(int i, XLogRecPtr position, char *name)
+lags(int i, XLogRecPtr position, pid_t *pid)
 {
 	WalSnd	   *sender = &WalSndCtl->walsnds[i];
-	int			count;
-	pid_t		pid;
-	bool		behind;
+	bool		streams;
+	XLogRecPtr	sent;
+	XLogRecPtr	written;
+	XLogRecPtr	flushed;
 
 	SpinLockAcquire(&sender->mutex);
-	pid = sender->pid;
-	behind = pid != 0 && !XLogRecPtrIsInvalid(sender->flush) &&
-		(sender->flush < position || sender->flush > sender->sentPtr);
+	*pid = sender->pid;
+	streams = sender->state >= WALSNDSTATE_CATCHUP;
+	sent = sender->sentPtr;
+	written = sender->write;
+	flushed = sender->flush;
 	SpinLockRelease(&sender->mutex);
-	if (!behind)
+	if (*pid == 0 || !streams)
 		return false;
-	count = pgstat_fetch_stat_numbackends();
-	for (int j = 1; j <= count; j++)
-	{
-		const PgBackendStatus *status = idgen_backend_status(j);
+	return XLogRecPtrIsInvalid(flushed) ? XLogRecPtrIsInvalid(written) :
+		flushed < position || flushed > sent;
+}
 
-		if (status == NULL || status->st_procpid != pid)
-			continue;
-		strlcpy(name, status->st_appname, NAMEDATALEN);
-		return status->st_backendType == B_WAL_SENDER && !OidIsValid(status->st_databaseid);
-	}
+/* Is a physical standby connected that has not flushed a position?  *name tells which. */
+static bool
+any_lags(XLogRecPtr position, char *name)
+{
+	pid_t		pid;
+
+	pgstat_clear_backend_activity_snapshot();
+	for (int i = 0; i < max_wal_senders; i++)
+		if (lags(i, position, &pid) && sends_physical(pid, name))
+			return true;
 	return false;
 }
 
 /*
  * By a session: wait until every physical standby that is connected has flushed a position.
- * False if one has not by a monotonic time; *name is then that of the standby.
+ * False if one has not by a monotonic time; *name is then that of the standby.  All are
+ * looked at each time, because one that connects anew may get any place.
  */
 bool
 idgen_quorum_wait_for_all(XLogRecPtr position, int64 until_us, char *name)
 {
 	static uint32 wait_event = 0;
-	int			i = 0;
 
 	if (wait_event == 0)
 		wait_event = idgen_wait_event("IdgenStandbys");
-	while (i < max_wal_senders)
+	while (any_lags(position, name))
 	{
-		pgstat_clear_backend_activity_snapshot();
-		if (!lags(i, position, name))
-		{
-			i++;
-			continue;
-		}
 		if (idgen_clock_monotonic_us() >= until_us)
 			return false;
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 LOOK_EVERY_MS, wait_event);
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
+		wait_before_looking(wait_event);
 	}
 	return true;
 }

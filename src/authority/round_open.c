@@ -179,7 +179,7 @@ go_on_after_rolled_back(IdgenJob *job)
 	if (job->marks->settled == settled)
 		return true;
 	begin = idgen_dropped_tick(&job->ns->row.layout,
-							   idgen_ended_settled_until(MyDatabaseId, job->name));
+							   idgen_ended_first_used_until(MyDatabaseId, job->name));
 	if (begin > job->marks->floor)
 		return begin_at(job, begin);
 	job->marks->settled = settled;

@@ -407,6 +407,7 @@ void
 idgen_first_use_finish(void)
 {
 	ListCell   *cell;
+	bool		issued = false;
 
 	foreach(cell, created)
 	{
@@ -430,8 +431,17 @@ idgen_first_use_finish(void)
 		if (until_ms == 0)
 			continue;
 		write_floor(use, until_ms);
-		ForceSyncCommit();
+		issued = true;
 	}
+	if (!issued)
+		return;
+
+	/*
+	 * otherwise the bound would stand after a restart, and hold up a
+	 * namespace that lives
+	 */
+	idgen_ended_save();
+	ForceSyncCommit();
 }
 
 /* Does another namespace of this name outlive the savepoint that is rolled back? */

@@ -25,8 +25,13 @@
  * its first ID.  Until that transaction ends, the bound counts only in the file: should
  * there be a crash, the namespace is gone, and the bound is what is known of it.
  *
+ * When it ends, what was issued takes the place of the bound, in the file as well if it
+ * commits.
+ *
  * Whatever can fail or wait happens before the commit.  A drop that is rolled back leaves
- * a bound that nobody asks for: the namespace lives, and was granted from.
+ * a bound that nobody asks for: the namespace lives, and was granted from.  But what was
+ * issued meanwhile from another one, created under its name, it passes
+ * (idgen_ended_first_used_until).
  */
 #include "compat.h"
 
@@ -124,7 +129,8 @@ idgen_ended_overtook(Oid database, const char *namespace_name,
 static int64
 issued_uncommitted(const IdgenEnded *entry)
 {
-	return Max(entry->dropped_ms, pg_atomic_read_u32(&idgen_ended_state()->missed) == 0 ?
+	return Max(Max(entry->dropped_ms, entry->first_used_ms),
+			   pg_atomic_read_u32(&idgen_ended_state()->missed) == 0 ?
 			   entry->issued_ms : entry->uncommitted_ms);
 }
 
@@ -190,7 +196,7 @@ idgen_ended_settle_uncommitted(Oid database, const char *namespace_name, int64 *
 	if (entry != NULL && entry->uncommitted_ms > 0)
 	{
 		*until_ms = issued_uncommitted(entry);
-		entry->dropped_ms = *until_ms;
+		entry->first_used_ms = *until_ms;
 		entry->uncommitted_ms = 0;
 		entry->version = ++idgen_ended_state()->version;
 		pg_atomic_fetch_add_u64(&idgen_ended_state()->settled, 1);
@@ -207,7 +213,7 @@ idgen_ended_settle_uncommitted(Oid database, const char *namespace_name, int64 *
  * again before idgen_ended_settled() has moved.
  */
 int64
-idgen_ended_settled_until(Oid database, const char *namespace_name)
+idgen_ended_first_used_until(Oid database, const char *namespace_name)
 {
 	const IdgenEnded *entry;
 	int64		until_ms = 0;
@@ -215,7 +221,7 @@ idgen_ended_settled_until(Oid database, const char *namespace_name)
 	idgen_ended_lock(LW_SHARED);
 	entry = idgen_ended_find(database, namespace_name);
 	if (entry != NULL)
-		until_ms = Max(entry->dropped_ms, entry->uncommitted_ms);
+		until_ms = Max(entry->first_used_ms, entry->uncommitted_ms);
 	idgen_ended_unlock();
 	return until_ms;
 }
@@ -346,7 +352,8 @@ settle(IdgenEnded *entry, const IdgenEndedMarks *marks)
 
 	if (known)
 	{
-		int64		issued_ms = Max(entry->issued_ms, entry->inherited_ms);
+		int64		issued_ms = Max(Max(entry->issued_ms, entry->inherited_ms),
+									entry->first_used_ms);
 
 		if (marks != NULL)
 			issued_ms = Max(issued_ms, marks->told_ms);
@@ -501,7 +508,8 @@ idgen_ended_dropped_until(Oid database, const char *database_name,
 								  strcmp(entry->database_name, database_name) == 0));
 		else if (entry->database == database)
 			until_ms = Max(Max(until_ms, entry->begin_ms), entry->uncommitted_ms > 0 ?
-						   issued_uncommitted(entry) : entry->dropped_ms);
+						   issued_uncommitted(entry) :
+						   Max(entry->dropped_ms, entry->first_used_ms));
 	}
 	idgen_ended_unlock();
 	return until_ms;

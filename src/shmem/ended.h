@@ -41,7 +41,10 @@ typedef struct IdgenEnded
 								 * ended */
 	int64		uncommitted_ms; /* bound of what is issued in the transaction
 								 * that has created the namespace; in the
-								 * file, as part of dropped_ms */
+								 * file, as part of first_used_ms */
+	int64		first_used_ms;	/* end of what was issued in transactions that
+								 * had created the namespace, whether or not
+								 * they committed; in the file */
 	int64		begin_ms;		/* where the namespace begins that the
 								 * transaction in progress has created, after
 								 * it had dropped another one of the name */
@@ -99,7 +102,7 @@ extern void idgen_ended_begin_after(Oid database, const char *namespace_name,
 extern void idgen_ended_promise_uncommitted(Oid database, const char *namespace_name,
 											int64 end_ms, int64 ahead_ms);
 extern uint64 idgen_ended_settled(void);
-extern int64 idgen_ended_settled_until(Oid database, const char *namespace_name);
+extern int64 idgen_ended_first_used_until(Oid database, const char *namespace_name);
 extern bool idgen_ended_settle_uncommitted(Oid database, const char *namespace_name,
 										   int64 *until_ms);
 

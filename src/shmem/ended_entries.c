@@ -55,7 +55,8 @@ idgen_ended_is_used(const IdgenEnded *entry)
 int64
 idgen_ended_latest_ms(const IdgenEnded *entry)
 {
-	return Max(Max(Max(entry->issued_ms, entry->inherited_ms), entry->uncommitted_ms),
+	return Max(Max(Max(entry->issued_ms, entry->inherited_ms),
+				   Max(entry->uncommitted_ms, entry->first_used_ms)),
 			   Max(entry->bound_ms, entry->dropped_ms));
 }
 
@@ -206,7 +207,8 @@ bool
 idgen_ended_is_worth_saving(const IdgenEnded *entry, int64 since_ms)
 {
 	return idgen_ended_is_used(entry) &&
-		Max(Max(entry->bound_ms, entry->dropped_ms), entry->uncommitted_ms) > since_ms;
+		Max(Max(entry->bound_ms, entry->dropped_ms),
+			Max(entry->uncommitted_ms, entry->first_used_ms)) > since_ms;
 }
 
 /* Copy the entries that are worth saving, and note which version that is. */
@@ -223,8 +225,8 @@ copy_entries(IdgenEnded *copies, uint64 *version)
 		if (!idgen_ended_is_worth_saving(&idgen_ended_state()->entries[i], since_ms))
 			continue;
 		copies[count] = idgen_ended_state()->entries[i];
-		copies[count].dropped_ms = Max(copies[count].dropped_ms,
-									   copies[count].uncommitted_ms);
+		copies[count].first_used_ms = Max(copies[count].first_used_ms,
+										  copies[count].uncommitted_ms);
 		count++;
 	}
 	idgen_ended_unlock();

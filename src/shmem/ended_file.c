@@ -48,6 +48,7 @@ typedef struct FileEntry
 	int64		bound_ms;
 	int64		dropped_ms;
 	int64		reached_ms;
+	int64		first_used_ms;
 	pg_uuid_t	namespace_uuid;
 } FileEntry;
 
@@ -160,6 +161,7 @@ idgen_ended_file_write(const IdgenEnded *entries, int count, uint32 number)
 		saved[i].bound_ms = entries[i].bound_ms;
 		saved[i].dropped_ms = entries[i].dropped_ms;
 		saved[i].reached_ms = entries[i].reached_ms;
+		saved[i].first_used_ms = entries[i].first_used_ms;
 		saved[i].namespace_uuid = entries[i].namespace_uuid;
 	}
 	INIT_CRC32C(crc);
@@ -259,6 +261,7 @@ idgen_ended_file_read(IdgenEnded *entries, uint32 *number)
 		entry->bound_ms = saved.bound_ms;
 		entry->dropped_ms = saved.dropped_ms;
 		entry->reached_ms = saved.reached_ms;
+		entry->first_used_ms = saved.first_used_ms;
 		entry->namespace_uuid = saved.namespace_uuid;
 	}
 	pfree(contents);

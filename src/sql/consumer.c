@@ -129,16 +129,26 @@ oid_at(uint64 row, int column)
 	return isnull ? InvalidOid : DatumGetObjectId(value);
 }
 
+/* The elements of an array of texts or OIDs; returns their number. */
+static int
+elements_at(uint64 row, int column, Oid type, Datum **elements)
+{
+	bool		isnull;
+	int			count;
+
+	deconstruct_array(DatumGetArrayTypeP(idgen_query_value(row, column, &isnull)),
+					  type, type == TEXTOID ? -1 : (int) sizeof(Oid), type != TEXTOID,
+					  TYPALIGN_INT, elements, NULL, &count);
+	return count;
+}
+
 static List *
 texts_at(uint64 row, int column)
 {
-	bool		isnull;
 	Datum	   *datums;
-	int			count;
+	int			count = elements_at(row, column, TEXTOID, &datums);
 	List	   *texts = NIL;
 
-	deconstruct_array(DatumGetArrayTypeP(idgen_query_value(row, column, &isnull)),
-					  TEXTOID, -1, false, TYPALIGN_INT, &datums, NULL, &count);
 	for (int i = 0; i < count; i++)
 		texts = lappend(texts, TextDatumGetCString(datums[i]));
 	return texts;
@@ -147,13 +157,10 @@ texts_at(uint64 row, int column)
 static List *
 oids_at(uint64 row, int column)
 {
-	bool		isnull;
 	Datum	   *datums;
-	int			count;
+	int			count = elements_at(row, column, OIDOID, &datums);
 	List	   *oids = NIL;
 
-	deconstruct_array(DatumGetArrayTypeP(idgen_query_value(row, column, &isnull)),
-					  OIDOID, sizeof(Oid), true, TYPALIGN_INT, &datums, NULL, &count);
 	for (int i = 0; i < count; i++)
 		oids = lappend_oid(oids, DatumGetObjectId(datums[i]));
 	return oids;

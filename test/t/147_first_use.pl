@@ -274,7 +274,27 @@ max_parallel_workers = 4\nmax_worker_processes = 16");
 	run($session, 'BEGIN', $ahead);
 	runs_ahead($session, 'prepared', 'a transaction that is prepared');
 	run($session, q{PREPARE TRANSACTION 'first'});
-	$node->restart;
+	# What is committed, or was dropped before it was made anew, is not held up by a restart.
+	# Each has a restart of its own, because whoever writes the file writes it for all.
+	foreach my $label ('anew', 'restarted')
+	{
+		$session = database($node, $label, extension => $label eq 'anew');
+		my $patient = q{SELECT idgen_create_namespace('n', horizon => '50 min', grant_interval => '40 min')};
+		if ($label eq 'anew')
+		{
+			run($session, $patient);
+			issues($session, $label, 5, $five, 'a namespace with long grants issues before it is dropped');
+			run($session, 'DROP EXTENSION idgen', 'CREATE EXTENSION idgen', $patient);
+		}
+		else { run($session, 'BEGIN', 'CREATE EXTENSION idgen', $patient); }
+		issues($session, $label, 5, $five, "a namespace issues before the restart ($label)");
+		run($session, 'COMMIT') if $label ne 'anew';
+		$session->close;
+		$node->restart;
+		$session = Idgen::Session->new($node, dbname => $label, options => '-c idgen.wait_timeout=2s');
+		issues($session, $label, 5, $five, "it issues at once after the restart ($label)");
+		$session->close;
+	}
 	$session = Idgen::Session->new($node, dbname => 'prepared');
 	run($session, q{COMMIT PREPARED 'first'});
 	issues($session, 'prepared', 5, $five, 'after COMMIT PREPARED and a restart, later IDs are greater [S1]');
@@ -347,6 +367,31 @@ if (part('share'))
 		is(state_of($session->query("SELECT idgen_next('m' || i) FROM generate_series(1, 4) i")), '', "round $round: a transaction has its half of the cursors again");
 		run($session, 'ROLLBACK');
 	}
+	$node->stop;
+}
+
+# A transaction that is idle keeps its cursor, whatever the authority process of its database and of others do.
+if (part('idle'))
+{
+	my $node = idgen_node('idle', conf => "idgen.idle_timeout = '1s'\nidgen.wait_timeout = '20s'\nidgen.max_cursors = 4");
+	create_database($node, 'second');
+	my $session = Idgen::Session->new($node);
+	my @others = (Idgen::Session->new($node), Idgen::Session->new($node, dbname => 'second'));
+	run($session, 'BEGIN', q{SELECT idgen_create_namespace('n', grant_interval => '100 ms', horizon => '200 ms')});
+	issues($session, 'idle', 5, $five, 'a transaction issues before it is idle');
+	my $incarnation = $session->value(q{SELECT incarnation FROM idgen_stat_cursor WHERE namespace = 'n'});
+	run($others[1], "SELECT idgen_create_namespace('o' || i) FROM generate_series(1, 6) i");
+	my $until = Idgen::Session::now_us() + 4e6;
+	while (Idgen::Session::now_us() < $until)
+	{
+		run($_, 'SELECT idgen_next()') foreach @others;
+		run($others[1], "SELECT idgen_next('o' || i) FROM generate_series(1, 6) i");
+		select undef, undef, undef, 0.3;
+	}
+	is($session->value(q{SELECT incarnation FROM idgen_stat_cursor WHERE namespace = 'n'}), $incarnation, 'an idle transaction keeps its cursor, past idgen.idle_timeout and beside those who look for room');
+	issues($session, 'idle', 5, $five, 'it goes on when it issues again [S11]');
+	run($session, 'COMMIT');
+	issues($session, 'idle', 5, $five, 'and after the commit [S11]');
 	$node->stop;
 }
 

@@ -2,6 +2,7 @@
 # issued. Whatever interrupts it, one side goes on or none, never both.
 use strict;
 use warnings;
+use IO::Socket::UNIX ();
 use JSON::PP ();
 use List::Util qw(max);
 use PostgreSQL::Test::Cluster;
@@ -179,6 +180,14 @@ if (part('calls'))
 	is($session->sqlstate(adopt('orders', hand_over($fresh, 'orders'))), '', 'the first side adopts the ticket of the last one');
 	issues($session, 'orders', 'orders', 'it goes on at once, past all that was issued on all sides [S1]');
 	refused($fresh, q{SELECT idgen_next('orders')}, 'IG007', 'the last side issues no more [S9]', M => qr/handed over/);
+	# A ticket of the same greatest ID: the side that gave one later fences, for the other side may go on.
+	$session->value("SELECT idgen_create_namespace('idle', $options)");
+	$fresh->value("SELECT idgen_create_namespace('idle', $options)");
+	my $first = hand_over($session, 'idle');
+	is($fresh->sqlstate(adopt('idle', $first)), '', 'another side adopts a namespace that has issued nothing');
+	my $next = hand_over($fresh, 'idle');
+	is($fresh->sqlstate(adopt('idle', $first)), '', 'the ticket that it has adopted is passed to it again after it has handed over itself');
+	refused($fresh, q{SELECT idgen_next('idle')}, 'IG001', 'it is fenced, because somebody may have adopted the later ticket [S9]');
 	refused($session, adopt('orders', $ticket{orders}), '55000', 'its own first ticket is too old for it now [S9]', D => qr/later ticket/);
 	refused($fresh, adopt('orders', $ticket{orders}), '55000', 'and for the last side [S9]', D => qr/later ticket/);
 	issues($session, 'orders', 'orders', 'refused tickets stop nothing');
@@ -258,6 +267,69 @@ if (part('load'))
 	is(join(' ', grep { !/^IG00[1357]$/ } sort keys %told), '', 'clients saw no errors but those of a namespace that is elsewhere or begins later') or diag(explain(\%told));
 }
 
+# A receiver of physical WAL that says only what the test has it say.
+sub receiver
+{
+	my ($server, $name) = @_;
+	my ($major, $answer) = (196608, '');
+	my $socket = IO::Socket::UNIX->new(Peer => $server->host . '/.s.PGSQL.' . $server->port) or die "could not connect: $!";
+	my $startup = pack('N', $major) . join("\0", user => scalar getpwuid($<), replication => 'true', application_name => $name) . "\0\0";
+	print $socket pack('N', 4 + length $startup) . $startup;
+	$socket->flush;
+	my $lsn = $server->safe_psql('postgres', 'SELECT pg_current_wal_flush_lsn()');
+	sysread($socket, $answer, 8192, length $answer) or die 'the connection broke' until $answer =~ /Z\x00{3}\x05I\z/;
+	my $query = "START_REPLICATION PHYSICAL $lsn\0";
+	print $socket 'Q' . pack('N', 4 + length $query) . $query;
+	$socket->flush;
+	$server->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = '$name' AND state = 'streaming'") or die "$name does not stream";
+	return $socket;
+}
+
+# It has written and flushed so much.
+sub report
+{
+	my ($socket, @lsns) = @_;
+	my ($written, $flushed) = map { my ($high, $low) = split m{/}; hex($high) << 32 | hex $low } @lsns;
+	my $status = 'r' . pack('Q>Q>Q>Q>C', $written, $flushed, $flushed, 0, 0);
+	print $socket 'd' . pack('N', 4 + length $status) . $status;
+	$socket->flush;
+	return;
+}
+
+if (part('receivers'))
+{
+	create_database($node, 'receivers');
+	my $session = Idgen::Session->new($node, dbname => 'receivers');
+	$session->value("SELECT idgen_create_namespace('n$_', $options)") foreach 1 .. 3;
+	my $old = $node->safe_psql('postgres', 'SELECT pg_current_wal_flush_lsn()');
+	my $silent = receiver($node, 'silent');
+	refused($session, q{SELECT idgen_hand_over_namespace('n1')}, 'IG005', 'no ticket is shown while a standby has said nothing [S4]', D => qr/"silent"/);
+	report($silent, $old, '0/0');
+	ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE write_lsn IS NOT NULL}), 'a receiver says what it has written');
+	isnt(hand_over($session, 'n1'), undef, 'one that never says what it has flushed is no standby');
+	close $silent;
+	ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_replication'), 'it is gone');
+
+	# One lags, another one confirms: which place each has must not matter.
+	my ($first, $second) = map { receiver($node, $_) } 'first', 'second';
+	report($_, $old, $old) foreach $first, $second;
+	close $first;
+	ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE flush_lsn IS NOT NULL}), 'one standby is left, in the second place');
+	$session->query(q{SET idgen.wait_timeout = '10s'});
+	$session->send(q{SELECT idgen_hand_over_namespace('n2')});
+	ok($node->poll_query_until('receivers', q{SELECT handed_over FROM _idgen.idgen_namespace WHERE name = 'n2'}), 'a namespace is handed over, and the call waits for the standby');
+	my $third = receiver($node, 'third');
+	report($third, $old, $old);
+	ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = 'third' AND flush_lsn IS NOT NULL}), 'another one connects, in the first place');
+	my $now = $node->safe_psql('postgres', 'SELECT pg_current_wal_flush_lsn()');
+	ok($node->poll_query_until('postgres', "SELECT sent_lsn >= '$now' FROM pg_stat_replication WHERE application_name = 'second'"), 'everything is sent to the second one');
+	report($second, $now, $now);
+	my $result = $session->wait(30);
+	is(state_of($result), 'IG005', 'no ticket is shown while a standby that has just connected lags [S4]');
+	like($result->{error}{D} // '', qr/"third"/, 'the error names that one');
+	close $_ foreach $second, $third;
+}
+
 # Standbys that are connected must have received it.
 if (part('standbys'))
 {
@@ -269,6 +341,20 @@ if (part('standbys'))
 	ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE state = 'streaming'}), 'a standby follows');
 	$node->wait_for_catchup($standby, 'replay');
 	my $receiver = $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
+	# with durability "quorum", the synchronous standby
+	$node->safe_psql('postgres', q{ALTER SYSTEM SET synchronous_standby_names = 'standby'});
+	$node->reload;
+	ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'}), 'the standby is synchronous');
+	$session->query('SET synchronous_commit = local');
+	$session->value("SELECT idgen_create_namespace('q', durability => 'quorum', $options)");
+	issues($session, 'quorum', 'q', 'a namespace with durability "quorum" issues');
+	kill 'STOP', $receiver;
+	like($session->sqlstate(q{SELECT idgen_hand_over_namespace('q')}), qr/^IG005$/, 'its ticket is not shown before the synchronous standby has confirmed the hand-over [S4]');
+	kill 'CONT', $receiver;
+	cmp_ok(JSON::PP::decode_json(hand_over($session, 'q'))->{greatest_id}, '>=', $greatest{quorum}, 'it is shown then');
+	$node->safe_psql('postgres', 'ALTER SYSTEM RESET synchronous_standby_names');
+	$node->reload;
+
 	kill 'STOP', $receiver;
 	my $result = $session->query(q{SELECT idgen_hand_over_namespace('n')});
 	is(state_of($result), 'IG005', 'no ticket is shown while a standby has not received the hand-over [S4]') or diag(explain($result));
@@ -284,6 +370,16 @@ if (part('standbys'))
 	refused($promoted, q{SELECT idgen_next('n')}, 'IG007', 'the standby that is promoted does not issue [S9]', M => qr/handed over/);
 	is($promoted->sqlstate(adopt('n', $ticket)), '', 'it can adopt the ticket');
 	issues($promoted, 'replicated', 'n', 'and goes on at once [S1]');
+
+	# Its ancestor can have granted until a fence would have ended, with other workers, and those grants may be lost.
+	my $ends = $promoted->value(q{SELECT (extract(epoch FROM recorded_at) * 1000)::bigint + horizon_ms - epoch_ms
+		FROM _idgen.idgen_namespace JOIN _idgen.idgen_authority ON namespace = name WHERE name = 'n'});
+	cmp_ok(JSON::PP::decode_json(hand_over($promoted, 'n'))->{greatest_id} >> 22, '>=', $ends, 'the ticket of a promoted server counts what its ancestor can have granted [S1]');
+	# also where that lies past the end of the field
+	$promoted->value(q{SELECT idgen_create_namespace('short', timestamp_bits => 20, worker_bits => 2, sequence_bits => 2, horizon => '20 s',
+		epoch => date_trunc('milliseconds', clock_timestamp() - interval '1036 s'))});
+	$promoted->value(q{SELECT idgen_next('short')});
+	is(JSON::PP::decode_json(hand_over($promoted, 'short'))->{greatest_id}, (1 << 24) - 1, 'a ticket has no ID past the end of the field [S7]');
 	$standby->stop;
 }
 
